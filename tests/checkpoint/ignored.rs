@@ -173,6 +173,54 @@ fn asked(log: &Path) -> usize {
     text.lines().filter(|line| line.contains("--show-origin") || line.contains("check-ignore")).count()
 }
 
+/// A repository of an agent's: a commit, a stash, a branch, an ignored file. Its settings are old enough to be believed.
+fn settled() -> (Cli, PathBuf) {
+    let (cli, log) = with_witness(repository());
+    write_in(cli.root(), ".gitignore", "*.log\n");
+    for name in ["a", "b", "sub/c"] {
+        write_in(cli.root(), name, name);
+    }
+    git(&cli, &["add", "."]);
+    git(&cli, &["commit", "-qm", "one"]);
+    git(&cli, &["branch", "side"]);
+    write_in(cli.root(), "a", "stashed");
+    git(&cli, &["stash", "-q"]);
+    write_in(cli.root(), "x.log", "ignored");
+    std::thread::sleep(Duration::from_millis(2_100));
+    create(&cli);
+    create(&cli);
+    (cli, log)
+}
+
+/// What git was asked by a call, word by word.
+fn commands(log: &Path, call: impl FnOnce()) -> Vec<String> {
+    fs::write(log, "").expect("the log");
+    call();
+    fs::read_to_string(log).expect("the log").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_capture_of_what_git_has_told_starts_no_git() {
+    let (cli, log) = settled();
+    let before = cli.json(["checkpoint", "create", "--json"])["git"].clone();
+    let started = commands(&log, || {
+        assert_eq!(cli.json(["checkpoint", "create", "--json"])["git"], before);
+    });
+    assert_eq!(started, [""; 0]);
+    // One file is another: git is asked of that one, and lists what it must not run before.
+    write_in(cli.root(), "sub/c", "changed");
+    let started = commands(&log, || {
+        assert_eq!(cli.json(["checkpoint", "create", "--json"])["git"]["dirty"], true);
+    });
+    assert_eq!(started.len(), 2, "{started:?}");
+    assert!(started.iter().any(|line| line.ends_with("-- :(literal)sub/c")), "{started:?}");
+    // With content in the index, the tree has no say.
+    git(&cli, &["add", "."]);
+    create(&cli);
+    write_in(cli.root(), "b", "changed, too");
+    assert_eq!(commands(&log, || drop(create(&cli))), [""; 0]);
+}
+
 #[test]
 fn settings_are_asked_for_again_when_a_file_that_git_read_for_them_changes() {
     let (cli, log) = with_witness(repository());

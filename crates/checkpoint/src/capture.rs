@@ -33,9 +33,12 @@ use rustix::fs::{Mode, OFlags, fstat, open};
 
 #[cfg(fuzzing)]
 pub use cache::fuzz;
+pub(crate) use cache::{Key, SETTLED};
+pub(crate) use cache_file::{RULES, beside};
 pub use cache_file::{cached_trees, forget_caches};
 pub use mapped::Flush;
 pub use rules::RuleOptions;
+pub(crate) use sources::settings_files;
 
 use self::cache::{Cache, Header, Update};
 use self::cache_file::CacheFile;
@@ -66,6 +69,10 @@ pub struct Captured {
     pub skipped: Vec<(Vec<u8>, Reason)>,
     /// Files that changed whenever they were read, by path: what is kept of them may be a state that they never had.
     pub unsettled: Vec<Vec<u8>>,
+    /// What is at these paths is not in the tree, though git may track it.
+    pub unseen: Vec<Vec<u8>>,
+    /// Files, links and directories that were touched since [`Options::since`].
+    pub young: Vec<Vec<u8>>,
     /// Directories that are git repositories of their own, by path.
     pub nested_git: Vec<Vec<u8>>,
     /// What git may ignore, or show, otherwise than it was judged here: sentences for the person.
@@ -145,10 +152,8 @@ pub fn capture_with(
     options: &Options,
     progress: &Progress,
 ) -> Result<(Captured, Seen)> {
-    let git = ic_store::git_dirs(root);
     let space = CacheFile::new(objects, root, options.flush)?;
-    let directory = open_root(root)?;
-    let owner = Owner::of(&fstat(&directory).map_err(io::Error::from).while_doing(|| reading(root))?);
+    let (git, (directory, owner)) = (ic_store::git_dirs(root), open_root(root)?);
     // Where the root has another owner, every other file has to be told apart from it anew.
     let number = u64::from(owner.user) << 32 | u64::from(owner.group);
     let cache = space.load(objects).filter(|cache| cache.header().owner == number);
@@ -161,7 +166,6 @@ pub fn capture_with(
     let tracked = if asks { tracked_though_ignored(root) } else { Some(old.tracked) };
     let numbers = [tracked.unwrap_or(UNKNOWN), options.max_file_size];
     let rules = rules::Rules::new(root, &sources, &options.rules, &numbers)?;
-    // What is written anew is all that is left then.
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
     let maps = mapped::Maps::new(&directory, options.flush).while_doing(|| reading(root))?;
     let walk = visit::Walk {
@@ -179,7 +183,7 @@ pub fn capture_with(
         space: space.scratch.path(),
         maps: &maps,
         own: own_files(root, options, objects),
-        found: Mutex::new(Found::new(base)),
+        found: Mutex::new(Found::new(base, options.since)),
         is_changed: AtomicBool::new(cache.is_none()),
     };
     let root_record = walk.root(directory, old.root)?;
@@ -203,6 +207,8 @@ pub fn capture_with(
         counts: found.counts,
         skipped: found.skipped,
         unsettled: found.unsettled,
+        unseen: found.unseen,
+        young: found.young,
         nested_git: found.nested_git,
         doubts: sources.doubts,
         stored: Stored::default(),
@@ -224,11 +230,14 @@ fn with_links(objects: &Objects, writer: &Writer<'_>, plain: Hash, links: &Group
     writer.put_tree(&Tree { links: links.clone(), ..objects.tree(&plain)? }.encode())
 }
 
-fn open_root(root: &Path) -> Result<rustix::fd::OwnedFd> {
+/// The root's handle, and whose it is.
+fn open_root(root: &Path) -> Result<(rustix::fd::OwnedFd, Owner)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    open(root, flags, Mode::empty())
-        .map_err(io::Error::from)
-        .while_doing(|| format!("reading {}", root.display()))
+    let opened = open(root, flags, Mode::empty()).and_then(|directory| {
+        let owner = Owner::of(&fstat(&directory)?);
+        Ok((directory, owner))
+    });
+    opened.map_err(io::Error::from).while_doing(|| reading(root))
 }
 
 /// The state of an index that is not there.

@@ -8,6 +8,7 @@
 mod checkout;
 mod commits;
 mod error;
+mod files;
 mod index;
 mod log;
 mod own_refs;
@@ -21,6 +22,7 @@ mod reflog;
 mod restore;
 pub(crate) mod rule_settings;
 pub(crate) mod state;
+mod told;
 
 use std::path::{Path, PathBuf};
 
@@ -39,6 +41,7 @@ pub use restore::{
     needs_purged, not_in, plan,
 };
 pub use state::{GitState, Index, Pack, Stash};
+pub use told::Look;
 
 /// Copies of the index that killed restores left in the git directory of a work tree.
 pub fn indexes_left_behind(root: &Path) -> Vec<PathBuf> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
 use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions};
 use ic_checkpoint::diff::{self, Change};
-use ic_checkpoint::git;
+use ic_checkpoint::git::{self, Look};
 use ic_checkpoint::lock::{self, Lock, Mode};
 use ic_checkpoint::manifest::{Changed, Manifest, PathText, Skipped};
 use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
@@ -132,15 +132,25 @@ impl Workspace<'_> {
         // Who only looks goes back to nothing of it: no content is stored that no checkpoint will hold.
         let is_look = matches!(purpose.git, GitPart::Look | GitPart::Nothing);
         let writer = if is_look { self.objects.looker(now)? } else { self.objects.writer(now)? };
-        let options = capture::Options { rules, touched: purpose.touched, ..options };
-        // Git looks at as many files as the capture does, and neither needs the other.
         let root = self.root.as_path();
+        let looks = asks && purpose.touched.is_none();
+        let look = looks.then(|| Look::begin(&self.objects, root, options.flush)).flatten();
+        let since = look.as_ref().and_then(Look::since);
+        let options = capture::Options { rules, touched: purpose.touched, since, ..options };
+        let knows = look.as_ref().is_some_and(Look::knows);
+        // Git looks at as many files as the capture does, and neither needs the other.
         let (captured, asked) = std::thread::scope(|scope| {
-            let asked = asks.then(|| scope.spawn(|| git::ask(root)));
+            let asked = (asks && !knows).then(|| scope.spawn(|| git::ask(root)));
             let captured = capture::capture_with(&self.objects, &writer, root, &options, progress);
             (captured, asked.map(ScopedJoinHandle::join))
         });
         let (captured, seen) = captured?;
+        let ended_early = || Diagnosis::new(Code::Internal, "A thread that asked git ended early.");
+        let asked = asked.map(|asked| asked.unwrap_or_else(|_| Err(ended_early())));
+        let asked = match look {
+            Some(look) => Some(look.end(&captured, asked)),
+            None => asked,
+        };
         let is_stored = writer.stores_all();
         writer.expose()?;
         let mut shot = Shot {
@@ -163,8 +173,6 @@ impl Workspace<'_> {
             shot.warnings.extend(self.news(&shot.captured)?);
         }
         if let Some(asked) = asked {
-            let ended_early = || Diagnosis::new(Code::Internal, "A thread that asked git ended early.");
-            let asked = asked.unwrap_or_else(|_| Err(ended_early()));
             self.record_git(&mut shot, asked, &writer, is_look)?;
         }
         shot.manifest_hash = shot.manifest.keep(&writer)?;

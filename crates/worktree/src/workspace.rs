@@ -97,6 +97,7 @@ impl<'k> Workspace<'k> {
             max_files: self.settings.checkpointing.max_files,
             flush: self.settings.checkpointing.flush,
             touched: None,
+            since: None,
             store: ledger.parent().unwrap_or(Path::new("/")).to_owned(),
             ledger,
         }

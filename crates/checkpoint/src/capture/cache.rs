@@ -17,7 +17,7 @@ use crate::attributes::Attributes;
 use crate::tree::{Encoded, Encoder, Node, Reader, Reason};
 
 mod key;
-pub(crate) use self::key::Key;
+pub(crate) use self::key::{Key, SETTLED};
 
 const MAGIC: &[u8; 8] = b"icstat05";
 
@@ -213,7 +213,7 @@ impl Cache {
         self.header
     }
 
-    /// Whether old records take more room than the living.
+    /// Whether old records take more room than the living: written anew, those are all that is left.
     pub(crate) fn is_sparse(&self) -> bool {
         self.header.length > self.header.living.saturating_mul(2).saturating_add(WORTH_COMPACTING)
     }

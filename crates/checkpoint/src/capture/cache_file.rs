@@ -36,25 +36,33 @@ pub(super) struct CacheFile {
 /// The name of the next stat cache among the copies.
 const NEXT: &str = "cache";
 
+/// Where the stat cache of a root lies; with an ending, what else is kept of the root.
+pub(crate) fn beside(objects: &Objects, root: &Path, flush: Flush) -> Result<PathBuf> {
+    // What was trusted without a look at memory maps is not believed where they are looked at.
+    let key = match flush {
+        Flush::Never => root_key(&path_from_bytes(&[path_bytes(root), b"\0never"].concat())),
+        Flush::Auto | Flush::Always => root_key(root),
+    };
+    Ok(cache_directory(objects.path())?.join(key))
+}
+
+/// The ending of the file with git's settings of ignore rules.
+pub(crate) const RULES: &str = "rules";
+
 impl CacheFile {
     pub(super) fn new(objects: &Objects, root: &Path, flush: Flush) -> Result<Self> {
         let scratch = Scratch::new(objects.path())?;
         let next = scratch.path().join(NEXT);
         let doing = || format!("writing {}", next.display());
         let next = private::create_new(&next).while_doing(doing)?;
-        // What was trusted without a look at memory maps is not believed where they are looked at.
-        let key = match flush {
-            Flush::Never => root_key(&path_from_bytes(&[path_bytes(root), b"\0never"].concat())),
-            Flush::Auto | Flush::Always => root_key(root),
-        };
-        let path = cache_directory(objects.path())?.join(key);
+        let path = beside(objects, root, flush)?;
         Ok(Self { path, scratch, next, patience: objects.patience() })
     }
 
     /// Where git's settings of ignore rules are kept for this root.
     pub(super) fn rule_settings(&self) -> PathBuf {
         // With an ending, as locks have one: it is no cache of a tree.
-        self.path.with_extension("rules")
+        self.path.with_extension(RULES)
     }
 
     /// The last cache, if it can be believed: whole, and about content that the store still has.

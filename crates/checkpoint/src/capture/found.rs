@@ -15,14 +15,22 @@ pub(crate) struct Found {
     pub(crate) nested_git: Vec<Vec<u8>>,
     /// Files that changed whenever they were read.
     pub(crate) unsettled: Vec<Vec<u8>>,
+    /// What is not in the tree, though git may track it.
+    pub(crate) unseen: Vec<Vec<u8>>,
+    /// Files, links and directories that were touched since [`super::Options::since`].
+    pub(crate) young: Vec<Vec<u8>>,
+    since: i64,
     /// Files that have more than one name: device and inode, and one of them.
     pub(crate) names: Vec<((u64, u64), Vec<u8>)>,
 }
 
 impl Found {
     /// Nothing yet; the new cache goes on after `base`.
-    pub(crate) fn new(base: Option<&Cache>) -> Self {
+    pub(crate) fn new(base: Option<&Cache>, since: Option<i64>) -> Self {
         Self {
+            unseen: Vec::new(),
+            young: Vec::new(),
+            since: since.unwrap_or(i64::MAX),
             maker: Maker::new(base),
             counts: Counts::default(),
             skipped: Vec::new(),
@@ -35,7 +43,15 @@ impl Found {
     /// Counts a directory and the names in it, those of directories excepted.
     pub(crate) fn count(&mut self, path: &[u8], record: &Record<'_>) {
         self.counts.directories += 1;
+        if record.key.is_since(self.since) {
+            self.young.push(path.to_vec());
+        }
         for line in &record.lines {
+            if let Seen::File { key, .. } | Seen::Symlink { key, .. } = &line.seen
+                && key.is_since(self.since)
+            {
+                self.young.push(join(path, line.name));
+            }
             match line.seen {
                 Seen::File { ref key, size, .. } => {
                     if key.is_linked() {
@@ -49,6 +65,10 @@ impl Found {
                 Seen::Passed(reason) => {
                     if reason == Reason::Git && !path.is_empty() {
                         self.nested_git.push(path.to_vec());
+                    }
+                    // What git tracks is not ignored, and it tracks nothing inside of a git directory.
+                    if !matches!(reason, Reason::Ignored | Reason::Git) {
+                        self.unseen.push(join(path, line.name));
                     }
                     if reason.is_a_gap() {
                         self.skipped.push((join(path, line.name), reason));
@@ -82,6 +102,8 @@ impl Found {
         self.nested_git.append(&mut left.nested_git);
         self.unsettled.append(&mut left.unsettled);
         self.names.append(&mut left.names);
+        self.unseen.append(&mut left.unseen);
+        self.young.append(&mut left.young);
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Options {
     /// Only these paths, what is below them and what they lie in can have changed since the last capture of this root, as
     /// its caller knows; `None`: anything.
     pub touched: Option<BTreeSet<Vec<u8>>>,
+    /// Names that were touched at this moment or later, in nanoseconds by the file system's clock, are reported; `None`: none are.
+    pub since: Option<i64>,
     /// The store's directory and the ledger's file: they are never part of a tree.
     pub store: PathBuf,
     /// See `store`.

@@ -118,6 +118,14 @@ fn place(root: &Path, git: &GitDirs) -> u64 {
     number_of(&bytes)
 }
 
+/// The files that git's settings depend on, and a number for what else they do, as they are kept in the file `kept`; `None` where
+/// they are not known, or one of the files changed since.
+pub(crate) fn settings_files(root: &Path, git: &GitDirs, kept: &Path) -> Option<(u64, Vec<PathBuf>)> {
+    let place = place(root, git);
+    let known = Kept::read(kept).filter(|known| known.place == place && known.holds())?;
+    Some((place, known.files.iter().map(|(path, _)| path_from_bytes(&path.0)).collect()))
+}
+
 /// The state of a file; `None` if it is not there.
 fn state_of(path: &Path) -> Option<Key> {
     stat(path).ok().map(|stat| Key::of(&stat))

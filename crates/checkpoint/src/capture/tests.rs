@@ -27,6 +27,7 @@ impl Project {
             max_files: 1_000_000,
             flush: Flush::Auto,
             touched: None,
+            since: None,
             ledger: store.join("ic.db"),
             store,
         };

@@ -40,6 +40,7 @@ impl Walk<'_> {
         found.skipped.sort_unstable();
         found.nested_git.sort_unstable();
         found.unsettled.sort_unstable();
+        found.unseen.sort_unstable();
         (found, self.is_changed.into_inner())
     }
 
@@ -184,7 +185,7 @@ impl Walk<'_> {
         if is_touched(self.options.touched.as_ref()?, path) {
             return None;
         }
-        let mut found = Found::new(self.base);
+        let mut found = Found::new(self.base, self.options.since);
         let hash = leave(cache, path, at, &mut found)?;
         self.found().merge(found);
         Some(Visited { hash, at })

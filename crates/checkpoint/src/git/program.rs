@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use ic_base::{Code, Result};
 
 use super::error::{GitError, GitResult};
-use super::quiet::{self, Filters, Override};
+use super::quiet::{self, Filters, Named, Override};
 
 /// The `git` program, in one work tree.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub(crate) struct Git<'r> {
     pub(crate) repository: Option<&'r Path>,
     pub(crate) filters: Filters,
     /// What is switched off by its name; listed once, before the first command that needs it.
-    pub(crate) named: Arc<OnceLock<Vec<Override>>>,
+    pub(crate) named: Arc<OnceLock<Named>>,
 }
 
 impl<'r> Git<'r> {
@@ -41,7 +41,17 @@ impl<'r> Git<'r> {
     /// Whether filters were switched off, of which git would run some.
     pub(crate) fn is_without_filters(&self) -> GitResult<bool> {
         let is_filter = |(key, _): &Override| key.as_encoded_bytes().starts_with(b"filter.");
-        Ok(self.named()?.iter().any(is_filter))
+        Ok(self.named()?.overrides.iter().any(is_filter))
+    }
+
+    /// Whether a setting lets git's answers depend on more than its files and the content of the tree.
+    pub(super) fn is_unusual(&self) -> GitResult<bool> {
+        Ok(self.named()?.is_unusual)
+    }
+
+    /// Whether a setting says how refs are kept.
+    pub(super) fn names_ref_storage(&self) -> GitResult<bool> {
+        Ok(self.named()?.names_ref_storage)
     }
 
     /// Runs a command and returns what it prints; `None` if there is no `git` on PATH.
@@ -125,7 +135,7 @@ impl<'r> Git<'r> {
     fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> GitResult<Command> {
         let mut command = self.call();
         if quiet::runs_named(arguments) {
-            quiet::apply(&mut command, self.named()?);
+            quiet::apply(&mut command, &self.named()?.overrides);
         }
         command.args(arguments);
         Ok(command)
@@ -146,7 +156,7 @@ impl<'r> Git<'r> {
         command
     }
 
-    fn named(&self) -> GitResult<&[Override]> {
+    fn named(&self) -> GitResult<&Named> {
         if let Some(named) = self.named.get() {
             return Ok(named);
         }

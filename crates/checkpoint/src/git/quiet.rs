@@ -140,21 +140,37 @@ pub(super) fn runs_named<A: AsRef<OsStr>>(arguments: &[A]) -> bool {
 /// What lists the settings that [`named`] reads.
 pub(super) const LIST: [&str; 5] = ["config", "--list", "--name-only", "--show-scope", "-z"];
 
+/// What the names of a repository's settings say.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    /// What switches filters and hooks off.
+    pub(super) overrides: Vec<Override>,
+    /// A setting lets git's answers depend on more than its files and the content of the tree.
+    pub(super) is_unusual: bool,
+    /// A setting says how refs are kept.
+    pub(super) names_ref_storage: bool,
+}
+
+/// Such settings: files of attributes anywhere, and stats of which git does not heed all.
+const UNUSUAL: [&[u8]; 3] = [b"core.attributesfile", b"core.checkstat", b"core.trustctime"];
+
 /// The overrides of filters and hooks, by the names that the configuration has for them.
 ///
 /// Errors: `git_failed` where git cannot list its settings: what it would run is not known then.
-pub(super) fn named(listed: std::io::Result<Output>, filters: Filters) -> GitResult<Vec<Override>> {
+pub(super) fn named(listed: std::io::Result<Output>, filters: Filters) -> GitResult<Named> {
     let output = match listed {
         // The command itself will not be found either, and its caller knows what to make of that.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Named::default()),
         listed => listed.map_err(GitError::not_run(&LIST))?,
     };
     if !output.status.success() {
         return Err(GitError::said(&LIST, &output.stderr));
     }
-    let mut overrides = Vec::new();
+    let mut found = Named::default();
     let mut words = output.stdout.split(|byte| *byte == 0);
     while let (Some(scope), Some(key)) = (words.next(), words.next()) {
+        found.is_unusual |= UNUSUAL.contains(&key);
+        found.names_ref_storage |= key == b"extensions.refstorage";
         let is_repositorys = matches!(scope, b"local" | b"worktree");
         let is_silenced = match filters {
             Filters::Nobodys => true,
@@ -164,7 +180,7 @@ pub(super) fn named(listed: std::io::Result<Output>, filters: Filters) -> GitRes
         let mut add = |section: &str, name: &[u8], settings: &[(&str, &'static str)]| {
             for (setting, value) in settings {
                 let key = [section.as_bytes(), b".", name, b".", setting.as_bytes()].concat();
-                overrides.push((OsString::from_vec(key), *value));
+                found.overrides.push((OsString::from_vec(key), *value));
             }
         };
         if let Some(name) = name_in(key, b"filter.").filter(|_| is_silenced) {
@@ -173,9 +189,9 @@ pub(super) fn named(listed: std::io::Result<Output>, filters: Filters) -> GitRes
             add("hook", name, &[("enabled", "false")]);
         }
     }
-    overrides.sort();
-    overrides.dedup();
-    Ok(overrides)
+    found.overrides.sort();
+    found.overrides.dedup();
+    Ok(found)
 }
 
 /// `NAME` of `SECTION.NAME.KEY`; it may hold anything, dots too.

@@ -1,6 +1,7 @@
 //! Git's state: asked for, then kept. Nothing is written to the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -10,6 +11,7 @@ use ic_store::path_from_bytes;
 
 use super::program::Git;
 use super::state::{BRANCHES, GitState, Index, Stash};
+use super::told::Note;
 use super::{index, own_refs, pack};
 use crate::manifest::PathText;
 use crate::objects::Writer;
@@ -29,8 +31,27 @@ pub enum Asked {
 #[derive(Debug)]
 pub struct Found {
     /// All but where its index and packs are kept.
-    state: GitState,
-    index: Vec<u8>,
+    pub(super) state: GitState,
+    pub(super) index: Text,
+    /// Tracked paths that differ from the index.
+    pub(super) changed: Vec<Vec<u8>>,
+    /// The index differs from HEAD.
+    pub(super) is_staged: bool,
+    /// Files with ignore rules that are in the index and that a sparse checkout leaves out.
+    pub(super) rules_left_out: Vec<Vec<u8>>,
+    pub(super) has_submodules: bool,
+    pub(super) is_unusual: bool,
+    /// What the next look need not ask.
+    pub(super) note: Option<Note>,
+}
+
+/// The entries of an index.
+#[derive(Debug)]
+pub(super) enum Text {
+    /// As git lists them.
+    Listed(Vec<u8>),
+    /// The store has them.
+    Kept(Index),
 }
 
 /// Asks for the state of git in the work tree whose top is `root`. Nothing is written. Errors: `git_failed`.
@@ -55,7 +76,18 @@ pub fn ask(root: &Path) -> Result<Asked> {
             let state = state(&git, &dirs.git_dir, &status, name.as_deref(), &refs)?;
             let intended = if status.may_have_intended { index::intended(&git)? } else { Vec::new() };
             let index = index::text(texts.index, &intended);
-            return Ok(Asked::State(Box::new(Found { state, index })));
+            let is_unusual = git.is_unusual()? || refs_elsewhere(&git, &dirs.common_dir)?;
+            let (lines, _) = index::parse(&index);
+            return Ok(Asked::State(Box::new(Found {
+                changed: status.changed.iter().map(|path| path.to_vec()).collect(),
+                is_staged: status.is_staged,
+                rules_left_out: rules_left_out(&lines),
+                has_submodules: lines.iter().any(index::Line::is_submodule),
+                is_unusual,
+                state,
+                index: Text::Listed(index),
+                note: None,
+            })));
         }
     }
     Err(Diagnosis::new(Code::GitFailed, "Git's state changed while it was recorded.")
@@ -65,12 +97,14 @@ pub fn ask(root: &Path) -> Result<Asked> {
 impl Found {
     /// Files with ignore rules that are in the index and, by a sparse checkout, not in the work tree: git reads those of the index.
     pub fn rules_left_out(&self, root: &Path) -> Vec<Vec<u8>> {
-        let is_left_out = |line: &index::Line<'_>| {
-            line.is_skipped()
-                && line.path.rsplit(|byte| *byte == b'/').next() == Some(b".gitignore")
-                && !root.join(path_from_bytes(line.path)).exists()
-        };
-        index::parse(&self.index).0.into_iter().filter(is_left_out).map(|line| line.path.to_vec()).collect()
+        let is_left_out = |path: &&Vec<u8>| !root.join(path_from_bytes(path)).exists();
+        self.rules_left_out.iter().filter(is_left_out).cloned().collect()
+    }
+
+    /// Whether it is what git told before.
+    #[cfg(test)]
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self.index, Text::Kept(_))
     }
 
     /// Keeps the state with `writer`, and what git may lose of it, unless it `is_a_look`: nobody goes back to that. `previous` is what
@@ -85,16 +119,45 @@ impl Found {
     ) -> Result<GitState> {
         let git = Git::new(root);
         let mut state = self.state;
-        state.index = index::keep(writer, self.index)?;
+        state.index = match self.index {
+            Text::Listed(text) => index::keep(writer, text)?,
+            Text::Kept(index) => index,
+        };
         state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();
         state.purged = previous.is_some_and(|previous| previous.purged);
         if !is_a_look {
             let packs = pack::keep(&git, previous, &state, writer, left_out)?;
             state.packs.extend(packs);
             state.purged |= *left_out;
+            if let Some(note) = self.note {
+                note.write(&state);
+            }
         }
         Ok(state)
     }
+}
+
+/// Files with ignore rules that a sparse checkout may leave out.
+fn rules_left_out(lines: &[index::Line<'_>]) -> Vec<Vec<u8>> {
+    let is_one = |line: &&index::Line<'_>| {
+        line.is_skipped() && line.path.rsplit(|byte| *byte == b'/').next() == Some(b".gitignore")
+    };
+    lines.iter().filter(is_one).map(|line| line.path.to_vec()).collect()
+}
+
+/// Whether refs are kept in another way than in files or in tables.
+fn refs_elsewhere(git: &Git<'_>, common_dir: &Path) -> Result<bool> {
+    Ok(git.names_ref_storage()? && !common_dir.join("reftable/tables.list").exists())
+}
+
+/// Which of the paths that these patterns name differ from the index, while the index does not differ from HEAD; `None` if git
+/// cannot say so.
+pub(super) fn status_of(git: &Git<'_>, patterns: impl Iterator<Item = OsString>) -> Option<Vec<Vec<u8>>> {
+    let words = STATUS.into_iter().chain(["--"]).map(OsString::from);
+    let arguments: Vec<OsString> = words.chain(patterns).collect();
+    let said = git.run(&arguments).ok()?;
+    let status = Status::parse(&said);
+    (!status.is_staged).then(|| status.changed.iter().map(|path| path.to_vec()).collect())
 }
 
 /// The whole name of the ref that HEAD is on; `None` when it is detached.
@@ -117,19 +180,20 @@ struct Texts {
     index: Vec<u8>,
 }
 
+/// How far a branch is ahead of another, and what is in submodules, costs time and is not recorded.
+const STATUS: [&str; 8] = [
+    "status",
+    "--porcelain=v2",
+    "-z",
+    "--branch",
+    "--no-ahead-behind",
+    "--untracked-files=no",
+    "--no-renames",
+    "--ignore-submodules=dirty",
+];
+
 /// `None` if there is no `git`.
 fn texts(git: &Git<'_>, refs: &[String]) -> Result<Option<Texts>> {
-    // How far a branch is ahead of another, and what is in submodules, costs time and is not recorded.
-    const STATUS: [&str; 8] = [
-        "status",
-        "--porcelain=v2",
-        "-z",
-        "--branch",
-        "--no-ahead-behind",
-        "--untracked-files=no",
-        "--no-renames",
-        "--ignore-submodules=dirty",
-    ];
     let (status, refs, index) = std::thread::scope(|scope| {
         let status = scope.spawn(|| git.ask(&STATUS));
         let list = ["for-each-ref", "--format=%(objectname) %(refname) %(symref)"].into_iter();
@@ -195,6 +259,10 @@ struct Status<'s> {
     branch: Option<&'s [u8]>,
     head: Option<&'s str>,
     dirty: bool,
+    /// Whether the index differs from HEAD.
+    is_staged: bool,
+    /// Paths that differ from the index.
+    changed: Vec<&'s [u8]>,
     /// Content in the index that HEAD does not have.
     staged: BTreeSet<&'s str>,
     /// Whether there may be paths that are only intended to be added.
@@ -220,8 +288,10 @@ impl<'s> Status<'s> {
     /// `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`.
     fn entry(&mut self, line: &'s [u8]) {
         let is_unmerged = line[0] == b'u';
+        let width = if is_unmerged { 11 } else { 9 };
+        self.changed.extend(line.splitn(width, |b| *b == b' ').nth(width - 1));
         let fields: Vec<&str> = line
-            .splitn(if is_unmerged { 11 } else { 9 }, |b| *b == b' ')
+            .splitn(width, |b| *b == b' ')
             .map(|field| std::str::from_utf8(field).unwrap_or_default())
             .collect();
         let (modes, oids) = if is_unmerged { (3..6, 7..10) } else { (4..5, 7..8) };
@@ -233,6 +303,7 @@ impl<'s> Status<'s> {
         self.may_have_intended |= state.ends_with('A')
             || (state.ends_with('D') && oids.iter().any(|oid| EMPTY_FILES.contains(oid)));
         if is_unmerged || !state.starts_with('.') {
+            self.is_staged = true;
             let is_content =
                 |(mode, oid): &(&&str, &&'s str)| **mode != SUBMODULE && oid.bytes().any(|b| b != b'0');
             self.staged.extend(modes.iter().zip(oids).filter(is_content).map(|(_, oid)| *oid));

@@ -86,7 +86,7 @@ pub(crate) fn usual_files(dirs: &GitDirs) -> impl Iterator<Item = PathBuf> {
 }
 
 /// A file of git's in the user's configuration directory.
-fn user_file(name: &str) -> Option<PathBuf> {
+pub(super) fn user_file(name: &str) -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let directory = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
     Some(directory.join("git").join(name))

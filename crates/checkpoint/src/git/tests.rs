@@ -12,6 +12,7 @@ mod campaign;
 mod hard;
 mod heads;
 mod own;
+mod told;
 
 struct Repository {
     dir: tempfile::TempDir,

@@ -6,7 +6,7 @@ use super::fixed;
 use crate::tree::Reader;
 
 /// How long something must have been left alone to be trusted, in nanoseconds.
-const SETTLED: i64 = 2_000_000_000;
+pub(crate) const SETTLED: i64 = 2_000_000_000;
 
 /// In a mode, where the system has no bits: the file has more than one name. So it costs no byte of the cache.
 const LINKED: u32 = 1 << 31;
@@ -44,7 +44,12 @@ impl Key {
 
     /// Whether it was left alone for long enough at the moment `now`, in nanoseconds.
     pub(crate) fn is_settled(&self, now: i64) -> bool {
-        self.mtime.max(self.ctime) < now.saturating_sub(SETTLED)
+        !self.is_since(now.saturating_sub(SETTLED))
+    }
+
+    /// Whether it was touched at a moment, or later.
+    pub(crate) fn is_since(&self, moment: i64) -> bool {
+        self.mtime.max(self.ctime) >= moment
     }
 
     /// Whether it is a file that has more than one name.
@@ -57,7 +62,7 @@ impl Key {
         self.mode & 0o7777
     }
 
-    pub(super) fn put(&self, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
         for number in [self.dev, self.ino, self.size] {
             out.extend_from_slice(&number.to_le_bytes());
         }

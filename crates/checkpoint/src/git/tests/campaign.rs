@@ -6,7 +6,7 @@ use ic_testkit::{Random, rounds};
 use super::*;
 
 /// What git is made to do between checkpoints; what it refuses is no loss.
-const DEEDS: [&str; 30] = [
+pub(super) const DEEDS: [&str; 30] = [
     "commit -q -a -m more",
     "commit -q -a -m again",
     "commit -q --amend -m amended",

@@ -1,0 +1,177 @@
+//! What git's files are, read without git: equal stamps stand for equal answers of `git status`, `for-each-ref`, `ls-files` and
+//! `log -g refs/stash`, as far as they do not depend on the work tree.
+//!
+//! A file is told by its stat where it was left alone for two seconds before the look began, else by its content as well: the rule of
+//! the stat cache. What is small and changes often (HEAD, refs) is told by its content. Whatever is of another form than git
+//! writes today has no stamp, and git is asked. docs/adr/0035-git-as-it-was.md says what is believed and what is not.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use ic_events::Hash;
+use ic_store::regular::read_line;
+use ic_store::{GitDirs, path_bytes};
+use rustix::fs::{Access, access, stat};
+use rustix::io::Errno;
+
+use crate::capture::Key;
+use crate::objects::hash_of;
+use crate::tree::put_bytes;
+
+/// Changes when the same files are read otherwise.
+const READING: u8 = 1;
+
+/// With more refs in files of their own, asking git takes hardly longer.
+const MOST_REFS: usize = 2_000;
+
+/// A stamp of the repository's files; `None` where they do not tell. `now` is a moment before, by the file system's clock.
+pub(super) fn of_repository(root: &Path, dirs: &GitDirs, now: i64) -> Option<Hash> {
+    let mut stamp = Stamp { bytes: vec![READING], now };
+    stamp.program(root, dirs)?;
+    // As a link, it would be another ref's file.
+    let head = dirs.git_dir.join("HEAD");
+    if fs::symlink_metadata(&head).ok()?.is_symlink() {
+        return None;
+    }
+    stamp.text(&head)?;
+    stamp.file(&dirs.git_dir.join("index"))?;
+    stamp.file(&dirs.common_dir.join("packed-refs"))?;
+    stamp.file(&dirs.common_dir.join("logs/refs/stash"))?;
+    let own = fs::canonicalize(&dirs.git_dir).ok()?;
+    let mut places = vec![own.as_path()];
+    if own != dirs.common_dir {
+        places.push(&dirs.common_dir);
+    }
+    let mut left = MOST_REFS;
+    for place in places {
+        put_bytes(&mut stamp.bytes, path_bytes(place));
+        stamp.text(&place.join("reftable/tables.list"))?;
+        stamp.file(&place.join("info/attributes"))?;
+        stamp.file(&place.join("info/sparse-checkout"))?;
+        stamp.refs(&place.join("refs"), true, &mut left)?;
+        if has_shared_index(place)? {
+            return None;
+        }
+    }
+    Some(hash_of(&stamp.bytes))
+}
+
+/// A stamp of files that hold settings, and of the attributes beside them; `None` where one may still change without a trace.
+pub(super) fn of_settings(place: u64, files: &[PathBuf], now: i64) -> Option<Hash> {
+    let mut stamp = Stamp { bytes: place.to_le_bytes().to_vec(), now };
+    let user = super::rule_settings::user_file("attributes");
+    let beside = files.iter().filter_map(|file| match file.file_name()?.to_str()? {
+        "gitconfig" => Some(file.with_file_name("gitattributes")),
+        "config" => Some(file.with_file_name("attributes")),
+        _ => None,
+    });
+    for file in files.iter().cloned().chain(beside).chain(user) {
+        put_bytes(&mut stamp.bytes, path_bytes(&file));
+        if !stamp.file(&file)? {
+            return None;
+        }
+    }
+    Some(hash_of(&stamp.bytes))
+}
+
+struct Stamp {
+    bytes: Vec<u8>,
+    now: i64,
+}
+
+impl Stamp {
+    /// The program that would be asked, and whose everything is: git refuses what belongs to others.
+    fn program(&mut self, root: &Path, dirs: &GitDirs) -> Option<()> {
+        let path = std::env::var_os("PATH")?;
+        let mut programs =
+            std::env::split_paths(&path).filter(|place| place.is_absolute()).map(|place| place.join("git"));
+        let program =
+            programs.find(|program| access(program, Access::EXEC_OK).is_ok() && program.is_file())?;
+        put_bytes(&mut self.bytes, path_bytes(&program));
+        self.file(&program)?;
+        let mut owners = vec![rustix::process::geteuid().as_raw()];
+        for place in [root, &dirs.git_dir, &dirs.common_dir] {
+            owners.push(fs::metadata(place).ok()?.uid());
+        }
+        self.bytes.extend(owners.into_iter().flat_map(u32::to_le_bytes));
+        Some(())
+    }
+
+    /// A file of any length; whether its stat alone tells.
+    fn file(&mut self, path: &Path) -> Option<bool> {
+        let key = match stat(path) {
+            Ok(stat) => Key::of(&stat),
+            Err(Errno::NOENT | Errno::NOTDIR) => {
+                self.bytes.push(0);
+                return Some(true);
+            }
+            Err(_) => return None,
+        };
+        let is_settled = key.is_settled(self.now);
+        self.bytes.push(if is_settled { 1 } else { 2 });
+        key.put(&mut self.bytes);
+        if !is_settled {
+            self.bytes.extend_from_slice(&hash_of(&fs::read(path).ok()?));
+        }
+        Some(is_settled)
+    }
+
+    /// A short file by its content.
+    fn text(&mut self, path: &Path) -> Option<()> {
+        match read_line(path) {
+            Ok(text) => {
+                self.bytes.push(1);
+                put_bytes(&mut self.bytes, &text);
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                self.bytes.push(0);
+            }
+            Err(_) => return None,
+        }
+        Some(())
+    }
+
+    /// Every ref below a directory that has a file of its own. Ours are not recorded, and nothing that is recorded may lead to them.
+    fn refs(&mut self, directory: &Path, is_top: bool, left: &mut usize) -> Option<()> {
+        let entries = match fs::read_dir(directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Some(()),
+            entries => entries.ok()?,
+        };
+        let mut entries = entries.collect::<Result<Vec<_>, _>>().ok()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (name, kind) = (entry.file_name(), entry.file_type().ok()?);
+            if is_top && name == "ic" {
+                continue;
+            }
+            *left = left.checked_sub(1)?;
+            put_bytes(&mut self.bytes, name.as_encoded_bytes());
+            if kind.is_dir() {
+                self.bytes.push(b'/');
+                self.refs(&entry.path(), false, left)?;
+                self.bytes.push(b'.');
+                continue;
+            }
+            // Git has not made links of refs for long.
+            if !kind.is_file() {
+                return None;
+            }
+            let text = read_line(&entry.path()).ok()?;
+            if text.starts_with(b"ref: refs/ic/") {
+                return None;
+            }
+            put_bytes(&mut self.bytes, &text);
+        }
+        Some(())
+    }
+}
+
+/// Whether an index was ever split here: the file that git replaces does not hold all of it then.
+fn has_shared_index(git_dir: &Path) -> Option<bool> {
+    let mut entries = fs::read_dir(git_dir).ok()?.map(|entry| entry.map(|entry| entry.file_name()));
+    let found = entries
+        .find(|name| name.as_ref().map_or(true, |name| name.as_encoded_bytes().starts_with(b"sharedindex.")));
+    found.map_or(Some(false), |name| name.ok().map(|_| true))
+}

@@ -1,0 +1,363 @@
+//! What is believed without asking git is what git says.
+
+use ic_testkit::{Random, rounds};
+
+use super::campaign::DEEDS;
+use super::*;
+use crate::capture::{self, Flush, Options, Progress, RuleOptions};
+use crate::git::Look;
+
+/// A repository whose states are recorded as captures record them.
+struct Told {
+    repository: Repository,
+    root: PathBuf,
+    last: Option<GitState>,
+    /// How often git had not to be asked for all.
+    known: usize,
+}
+
+impl Told {
+    /// Its settings are old enough to be believed.
+    fn of(repository: Repository, root: PathBuf) -> Self {
+        let mut told = Self { repository, root, last: None, known: 0 };
+        told.record();
+        std::thread::sleep(std::time::Duration::from_millis(2_100));
+        told.record();
+        told
+    }
+
+    fn new() -> Self {
+        let repository = Repository::with_history();
+        let root = repository.root();
+        Self::of(repository, root)
+    }
+
+    fn options(&self) -> Options {
+        let store = self.repository.dir.path().to_owned();
+        Options {
+            rules: RuleOptions::default(),
+            max_file_size: 10_000_000,
+            max_files: 1_000_000,
+            flush: Flush::Auto,
+            touched: None,
+            since: None,
+            ledger: store.join("ic.db"),
+            store,
+        }
+    }
+
+    /// The state as a capture records it, and whether git had not to be asked for all.
+    fn shoot(&mut self) -> (GitState, bool) {
+        let objects = &self.repository.objects;
+        let look = Look::begin(objects, &self.root, Flush::Auto).unwrap();
+        let asked = (!look.knows()).then(|| ask(&self.root));
+        let options = Options { since: look.since(), ..self.options() };
+        let writer = objects.writer(Timestamp(1)).unwrap();
+        let (captured, seen) =
+            capture::capture_with(objects, &writer, &self.root, &options, &Progress::default()).unwrap();
+        let Asked::State(found) = look.end(&captured, asked).unwrap() else { panic!("no state") };
+        let is_known = found.is_known();
+        let state = found.keep(&self.root, self.last.as_ref(), &writer, false, &mut false).unwrap();
+        writer.finish().unwrap();
+        seen.keep().unwrap();
+        self.last = Some(state.clone());
+        (state, is_known)
+    }
+
+    /// Records the state, and compares it with what git says.
+    fn record(&mut self) -> bool {
+        let (state, is_known) = self.shoot();
+        let Asked::State(found) = ask(&self.root).unwrap() else { panic!("no state") };
+        let writer = self.repository.objects.looker(Timestamp(1)).unwrap();
+        let asked = found.keep(&self.root, None, &writer, true, &mut false).unwrap();
+        let bare = |state: GitState| GitState { packs: Vec::new(), purged: false, ..state };
+        assert_eq!(bare(state), bare(asked));
+        self.known += usize::from(is_known);
+        is_known
+    }
+
+    fn git(&self, line: &str) {
+        Repository::git_in(&self.root, line);
+    }
+
+    /// As [`Told::git`], where it may refuse.
+    fn attempt(&self, line: &str) {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b.c"]).args(line.split(' '));
+        git.current_dir(&self.root).output().unwrap();
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        let path = self.root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    /// Does each of these, and records the state after it, twice: the second time nothing has changed.
+    fn follow(&mut self, lines: &[&str]) {
+        for line in lines {
+            match line.split_once(" = ") {
+                Some((path, content)) => self.write(path, content),
+                None => self.git(line),
+            }
+            self.record();
+            assert!(self.record(), "after {line:?}");
+        }
+    }
+}
+
+/// Whatever of git's files changes, the next state has it; and what did not change is not asked for.
+const STEPS: [&str; 49] = [
+    "a = three",
+    "new = untracked",
+    "add new",
+    "commit -q -a -m more",
+    "commit -q --amend -m amended",
+    "branch b1",
+    "branch -f b1 HEAD~1",
+    "branch b2 b1",
+    "symbolic-ref refs/heads/alias refs/heads/b2",
+    "symbolic-ref -d refs/heads/alias",
+    "update-ref -d refs/heads/b2",
+    "tag mark",
+    "tag -d mark",
+    "update-ref refs/remotes/origin/main HEAD~1",
+    "checkout -q side",
+    "checkout -q --detach",
+    "checkout -q main",
+    "a = four",
+    "stash push -q",
+    "a = five",
+    "stash push -q -m named",
+    "stash drop -q",
+    "stash pop -q",
+    "commit -q -a -m unstashed",
+    "d/f = one",
+    "add -N d/f",
+    "add d/f",
+    "rm -q --cached a",
+    "add a",
+    "a = odd",
+    "add a",
+    "a = eve",
+    "add a",
+    "commit -q -m staged",
+    "update-index --assume-unchanged a",
+    "a = not seen",
+    "update-index --no-assume-unchanged a",
+    "update-index --skip-worktree a",
+    "a = nor this",
+    "update-index --no-skip-worktree a",
+    "reset -q --hard",
+    "pack-refs --all",
+    "branch b3",
+    "update-index --index-version 4",
+    "update-index --chmod=+x a",
+    "reset -q --hard",
+    "gc -q",
+    "mv a z",
+    "commit -q -m moved",
+];
+
+#[test]
+fn every_change_of_git_is_seen_and_nothing_else_is_asked_for() {
+    let mut told = Told::new();
+    assert!(told.record(), "nothing has changed");
+    told.follow(&STEPS);
+}
+
+#[test]
+fn refs_in_tables_are_told_by_their_list() {
+    let repository = Repository::new();
+    let root = repository.dir.path().join("tables");
+    let made =
+        Command::new("git").args(["init", "-q", "-b", "main", "--ref-format=reftable"]).arg(&root).output();
+    if !made.unwrap().status.success() {
+        return; // A git before 2.45.
+    }
+    std::fs::write(root.join("a"), "one").unwrap();
+    for line in ["add -A", "commit -q -m one", "commit -q --allow-empty -m two", "branch side HEAD~1"] {
+        Repository::git_in(&root, line);
+    }
+    let mut told = Told::of(repository, root);
+    told.follow(&STEPS);
+}
+
+#[test]
+fn a_linked_work_tree_has_its_own_head_and_index() {
+    let repository = Repository::with_history();
+    repository.git("checkout -q -B elsewhere");
+    repository.git("worktree add -q ../linked main");
+    let root = repository.dir.path().join("linked");
+    let mut told = Told::of(repository, root);
+    told.follow(&STEPS);
+    // What is done in the main one moves a branch here too.
+    Repository::git_in(&told.repository.root(), "checkout -q -B another");
+    assert!(!told.record());
+    told.git("update-ref refs/worktree/own HEAD");
+    assert!(!told.record());
+}
+
+#[test]
+fn an_operation_in_progress_is_looked_for_each_time() {
+    let mut told = Told::new();
+    told.git("checkout -q -b theirs HEAD~1");
+    told.write("a", "theirs");
+    told.git("commit -q -a -m theirs");
+    told.git("checkout -q main");
+    told.attempt("merge -q theirs");
+    told.record();
+    assert_eq!(told.shoot().0.operation.as_deref(), Some("merge"));
+    assert!(told.record());
+    // A marker is no file that the stamp has.
+    std::fs::remove_file(told.root.join(".git/MERGE_HEAD")).unwrap();
+    let (state, is_known) = told.shoot();
+    assert_eq!((state.operation, is_known), (None, true));
+}
+
+#[test]
+fn what_git_tracks_and_the_tree_lacks_is_asked_for() {
+    let mut told = Told::new();
+    // Too large to be captured.
+    std::fs::write(told.root.join("large"), vec![b'x'; 10_000_001]).unwrap();
+    told.record();
+    assert!(told.record(), "git does not track it");
+    told.git("add large");
+    told.git("commit -q -m large");
+    told.record();
+    assert!(!told.record(), "its content is not looked at");
+    std::fs::write(told.root.join("large"), vec![b'y'; 10_000_001]).unwrap();
+    assert!(!told.record());
+    told.git("rm -q -f --cached large");
+    told.record();
+    assert!(told.record(), "git does not track it any more");
+}
+
+#[test]
+fn submodules_and_odd_settings_are_always_asked_for() {
+    let mut told = Told::new();
+    let sub = told.root.join("sub");
+    std::fs::create_dir(&sub).unwrap();
+    for line in ["init -q", "commit -q --allow-empty -m one"] {
+        Repository::git_in(&sub, line);
+    }
+    told.git("add sub");
+    told.git("commit -q -m sub");
+    told.record();
+    Repository::git_in(&sub, "commit -q --allow-empty -m two");
+    assert!(!told.record());
+    told.git("rm -q -f --cached sub");
+    told.record();
+    assert!(told.record());
+    told.git("config core.checkStat minimal");
+    std::thread::sleep(std::time::Duration::from_millis(2_100));
+    told.record();
+    assert!(!told.record());
+}
+
+#[test]
+fn settings_and_attributes_that_change_are_asked_for() {
+    let mut told = Told::new();
+    told.write("crlf", "one\r\n");
+    told.git("add -A");
+    told.git("commit -q -m crlf");
+    for (path, content) in [
+        (".git/info/attributes", "crlf text\n"),
+        (".git/info/attributes", "crlf -text\n"),
+        (".gitattributes", "crlf text eol=crlf\n"),
+    ] {
+        told.record();
+        told.write(path, content);
+        assert!(!told.record(), "{path} {content:?}");
+        told.write("crlf", "one\r\n");
+        told.record();
+    }
+    told.git("config core.autocrlf true");
+    assert!(!told.record());
+    told.write("crlf", "one\n");
+    told.record();
+}
+
+/// What another program left in the file is not read, whatever it says.
+#[test]
+fn a_file_of_another_version_is_not_believed() {
+    let mut told = Told::new();
+    assert!(told.record());
+    let cache = told.repository.objects.path().with_extension("cache");
+    let file = cache.join(crate::caches::root_key(&told.root)).with_extension("git");
+    let text = std::fs::read_to_string(&file).unwrap();
+    for other in
+        [text.replace("\"version\":1", "\"version\":2"), text[..text.len() / 2].to_owned(), String::new()]
+    {
+        std::fs::write(&file, other).unwrap();
+        assert!(!told.record());
+        assert!(told.record());
+    }
+}
+
+/// Files that change while git is asked, or just before, count as different.
+#[test]
+fn what_changed_beside_the_question_is_asked_for_again() {
+    let mut told = Told::new();
+    let look = Look::begin(&told.repository.objects, &told.root, Flush::Auto).unwrap();
+    let options = Options { since: look.since(), ..told.options() };
+    let writer = told.repository.objects.writer(Timestamp(1)).unwrap();
+    // The tree is captured, then changed, then git is asked, then it is as before.
+    let (captured, seen) =
+        capture::capture_with(&told.repository.objects, &writer, &told.root, &options, &Progress::default())
+            .unwrap();
+    told.write("a", "won");
+    let Asked::State(found) = look.end(&captured, Some(ask(&told.root))).unwrap() else { panic!() };
+    assert!(found.keep(&told.root, told.last.as_ref(), &writer, false, &mut false).unwrap().dirty);
+    writer.finish().unwrap();
+    seen.keep().unwrap();
+    told.write("a", "two");
+    assert!(!told.shoot().0.dirty);
+    told.record();
+}
+
+/// Histories made by chance. The seed is printed; `IC_TEST_SEED` repeats a campaign.
+#[test]
+fn what_is_believed_is_what_git_says_whatever_was_done() {
+    const MORE: [&str; 14] = [
+        "pack-refs --all",
+        "merge -q --no-edit b1",
+        "merge --abort",
+        "cherry-pick b2",
+        "cherry-pick --abort",
+        "rebase -q b1",
+        "rebase --abort",
+        "update-index --skip-worktree f2",
+        "update-index --really-refresh",
+        "config core.fileMode false",
+        "config core.autocrlf input",
+        "update-index --split-index",
+        "update-index --no-split-index",
+        "gc -q --prune=now",
+    ];
+    let mut random = Random::seeded();
+    for number in rounds(3) {
+        println!("history {number}");
+        let mut told = Told::new();
+        for step in 0..50 {
+            let mut next = |below: usize| random.place_in(below);
+            let deeds = DEEDS.len() + MORE.len();
+            for _ in 0..next(3) {
+                let file = ["f1", "f2", "f3", "new", "d/f"][next(5)];
+                match next(4) {
+                    0 => drop(std::fs::remove_file(told.root.join(file))),
+                    1 => {
+                        let _ = std::fs::create_dir_all(told.root.join("d"));
+                        let _ = std::fs::write(told.root.join(file), format!("{}", step % 3));
+                    }
+                    _ => {
+                        let deed = next(deeds);
+                        told.attempt(DEEDS.get(deed).unwrap_or_else(|| &MORE[deed - DEEDS.len()]));
+                    }
+                }
+            }
+            told.record();
+        }
+        println!("{} of 52 states were known", told.known);
+    }
+}

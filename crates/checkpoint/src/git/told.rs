@@ -1,0 +1,268 @@
+//! Git's state as git told it last: it is believed for as long as git's files are what they were, and nothing is asked.
+//!
+//! One file beside the stat cache for each root. What git tells depends on its own files ([`super::files`]) and, for what differs from
+//! the index, on the work tree. A capture has looked at every file of that anyway: where the tree is the one that git saw, nothing is
+//! asked; where little of it differs, git is asked of that alone. What was touched since two seconds before git was asked counts as
+//! different, whatever it holds: git may have seen another state of it than the capture did.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ic_base::Result;
+use ic_events::Hash;
+use ic_store::{DATABASE_SIDE_SUFFIXES, GitDirs, path_from_bytes, private};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, fstat, futimens};
+use serde::{Deserialize, Serialize};
+
+use super::program::Git;
+use super::record::{Asked, Found, Text, ask, operation, status_of};
+use super::state::GitState;
+use super::{files, index};
+use crate::capture::{Captured, Flush, Key, RULES, SETTLED, beside, settings_files};
+use crate::diff::{self, State};
+use crate::manifest::{PathText, hash_text};
+use crate::objects::Objects;
+
+/// Changes when the file says something else. An older or newer program reads none of another number, and asks git.
+const VERSION: u32 = 1;
+
+/// Of more paths, git is asked as a whole.
+const MOST: usize = 200;
+
+/// What git told, and what was so when it did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Told {
+    version: u32,
+    #[serde(with = "hash_text")]
+    files: Hash,
+    #[serde(with = "hash_text")]
+    settings: Hash,
+    /// A moment before git was asked, by the file system's clock, in nanoseconds.
+    asked: i64,
+    /// The tree that was captured at the same time.
+    #[serde(with = "hash_text")]
+    tree: Hash,
+    /// What that tree does not hold, none of which git tracks.
+    unseen: Vec<PathText>,
+    /// Tracked paths that differ from the index.
+    changed: Vec<PathText>,
+    /// The index differs from HEAD.
+    is_staged: bool,
+    /// Files with ignore rules that a sparse checkout leaves out.
+    rules_left_out: Vec<PathText>,
+    /// But for its packs and the operation in progress.
+    state: GitState,
+}
+
+/// What is to be written once the state is kept.
+#[derive(Debug)]
+pub(super) struct Note {
+    path: PathBuf,
+    told: Told,
+}
+
+/// A look at git's files, from before a capture of the tree to its end.
+pub struct Look<'r> {
+    root: &'r Path,
+    objects: &'r Objects,
+    dirs: GitDirs,
+    path: PathBuf,
+    began: i64,
+    files: Option<Hash>,
+    told: Option<Told>,
+}
+
+impl<'r> Look<'r> {
+    /// Begins before the capture does. The caller holds the store's lock shared; `None`: git has to be asked, and nothing can be kept.
+    pub fn begin(objects: &'r Objects, root: &'r Path, flush: Flush) -> Option<Self> {
+        let dirs = ic_store::git_dirs(root)?;
+        let path = beside(objects, root, flush).ok()?.with_extension("git");
+        let began = moment(&path.with_extension("clock")).ok()?;
+        let files = files::of_repository(root, &dirs, began);
+        let mut look = Self { root, objects, dirs, path, began, files, told: None };
+        look.told = files.and_then(|files| look.read(files));
+        Some(look)
+    }
+
+    /// Whether git need not be asked beside the capture.
+    pub fn knows(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// What the capture is to report, if it was touched at this moment or later.
+    pub fn since(&self) -> Option<i64> {
+        self.told.as_ref().map(|told| told.asked.saturating_sub(SETTLED))
+    }
+
+    /// What git says, once the tree was captured; `asked` is its answer, if it was asked beside. Errors: `git_failed`.
+    pub fn end(&self, captured: &Captured, asked: Option<Result<Asked>>) -> Result<Asked> {
+        if let Some(told) = self.told.as_ref().filter(|_| asked.is_none()) {
+            // A capture is the next thing that happens to a tree whose restore was killed.
+            index::clear_left_behind(&self.dirs.git_dir);
+            if let Some(found) = self.retold(told, captured) {
+                return Ok(Asked::State(Box::new(found)));
+            }
+        }
+        let mut asked = asked.unwrap_or_else(|| ask(self.root))?;
+        if let Asked::State(found) = &mut asked {
+            found.note = self.note(found, captured);
+        }
+        Ok(asked)
+    }
+
+    /// What was told last, if all that it stands on is as it was.
+    fn read(&self, files: Hash) -> Option<Told> {
+        let told: Told = serde_json::from_slice(&std::fs::read(&self.path).ok()?).ok()?;
+        // A clock that was set back dates changes before the look that did not see them.
+        let is_so = told.version == VERSION
+            && told.files == files
+            && told.asked <= self.began
+            && Some(told.settings) == self.settings();
+        // A sweep may have taken the index of a checkpoint that was pruned.
+        (is_so && self.objects.has(&told.state.index.0).ok()?).then_some(told)
+    }
+
+    fn settings(&self) -> Option<Hash> {
+        let (place, files) = settings_files(self.root, &self.dirs, &self.path.with_extension(RULES))?;
+        files::of_settings(place, &files, self.began)
+    }
+
+    /// The state from what was told and what the capture saw; `None`: git has to be asked.
+    fn retold(&self, told: &Told, captured: &Captured) -> Option<Found> {
+        let is_known = |path: &Vec<u8>| told.unseen.iter().any(|known| known.0 == *path);
+        if !captured.unsettled.is_empty()
+            || !captured.doubts.is_empty()
+            || !captured.unseen.iter().all(is_known)
+        {
+            return None;
+        }
+        let paths = |texts: &[PathText]| texts.iter().map(|path| path.0.clone()).collect::<Vec<_>>();
+        let mut now = told.clone();
+        // Where the index differs from HEAD, nothing in the tree can make it clean.
+        let different = if told.is_staged { BTreeSet::new() } else { self.different(told, captured)? };
+        let mut note = None;
+        if !different.is_empty() {
+            let asked: BTreeSet<Vec<u8>> = different.into_iter().chain(paths(&told.changed)).collect();
+            now.changed = self.changed_among(asked)?.into_iter().map(PathText).collect();
+            now.tree = captured.root;
+            now.asked = self.began;
+            now.unseen = captured.unseen.iter().cloned().map(PathText).collect();
+            now.state.dirty = !now.changed.is_empty();
+            note = Some(Note { path: self.path.clone(), told: now.clone() });
+        }
+        now.state.operation = operation(&self.dirs.git_dir);
+        Some(Found {
+            index: Text::Kept(now.state.index),
+            changed: paths(&now.changed),
+            is_staged: now.is_staged,
+            rules_left_out: paths(&now.rules_left_out),
+            has_submodules: false,
+            is_unusual: false,
+            state: now.state,
+            note,
+        })
+    }
+
+    /// What may stand otherwise to the index than it was told; `None` where that may be anything.
+    fn different(&self, told: &Told, captured: &Captured) -> Option<BTreeSet<Vec<u8>>> {
+        let mut paths: BTreeSet<Vec<u8>> = captured.young.iter().cloned().collect();
+        let compared = diff::diff(self.objects, Some(&told.tree), Some(&captured.root), &mut |difference| {
+            let is_directory = |state: &Option<State>| matches!(state, Some(State::Directory { .. }));
+            if !(is_directory(&difference.before) && is_directory(&difference.after)) {
+                paths.insert(difference.path);
+            }
+            Ok(())
+        });
+        compared.ok()?;
+        // These say how git compares other files.
+        let decides = |path: &Vec<u8>| {
+            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            name == b".gitattributes" || name == b".gitmodules"
+        };
+        (paths.len() <= MOST && !paths.iter().any(decides)).then_some(paths)
+    }
+
+    /// Which of these paths, and of what lies below them, differ from the index. Of the root, that is what lies in it alone: a directory
+    /// that was moved there and back was touched itself.
+    fn changed_among(&self, paths: BTreeSet<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
+        let pattern = |path: Vec<u8>| {
+            let whole =
+                if path.is_empty() { b":(glob)*".to_vec() } else { [b":(literal)", &path[..]].concat() };
+            path_from_bytes(&whole).into_os_string()
+        };
+        let said = status_of(&Git::new(self.root), paths.into_iter().map(pattern))?;
+        let is_same = files::of_repository(self.root, &self.dirs, self.began) == self.files;
+        (is_same && said.len() <= MOST).then_some(said)
+    }
+
+    /// What is to be kept of an answer of git's; `None` where it may change without a trace in what is looked at.
+    fn note(&self, found: &Found, captured: &Captured) -> Option<Note> {
+        let Text::Listed(text) = &found.index else { return None };
+        let can_tell = captured.unsettled.is_empty()
+            && captured.doubts.is_empty()
+            && captured.unseen.len() <= MOST
+            && found.changed.len() <= MOST
+            && !found.is_unusual
+            && !found.has_submodules;
+        if !can_tell || tracks_any(text, &captured.unseen) {
+            return None;
+        }
+        // Git was asked between two looks that saw the same.
+        let is_same = files::of_repository(self.root, &self.dirs, self.began) == self.files;
+        let texts = |paths: &[Vec<u8>]| paths.iter().cloned().map(PathText).collect::<Vec<_>>();
+        let told = Told {
+            version: VERSION,
+            files: self.files.filter(|_| is_same)?,
+            settings: self.settings()?,
+            asked: self.began,
+            tree: captured.root,
+            unseen: texts(&captured.unseen),
+            changed: texts(&found.changed),
+            is_staged: found.is_staged,
+            rules_left_out: texts(&found.rules_left_out),
+            state: found.state.clone(),
+        };
+        Some(Note { path: self.path.clone(), told })
+    }
+}
+
+impl Note {
+    /// Replaces the file whole, so that nobody reads half of it. Where that fails, git is asked again.
+    pub(super) fn write(mut self, state: &GitState) {
+        self.told.state = GitState { packs: Vec::new(), purged: false, operation: None, ..state.clone() };
+        let Some((text, directory)) = serde_json::to_vec(&self.told).ok().zip(self.path.parent()) else {
+            return;
+        };
+        let Ok(mut file) = tempfile::NamedTempFile::new_in(directory) else { return };
+        if io::Write::write_all(&mut file, &text).is_ok() {
+            let _ = file.persist(&self.path);
+        }
+    }
+}
+
+/// Whether an index holds one of these paths, what lies below it, or the database that it belongs to.
+fn tracks_any(index: &[u8], paths: &[Vec<u8>]) -> bool {
+    if paths.is_empty() {
+        return false;
+    }
+    let databases =
+        paths.iter().flat_map(|path| DATABASE_SIDE_SUFFIXES.iter().filter_map(|end| path.strip_suffix(*end)));
+    let paths: Vec<&[u8]> = paths.iter().map(Vec::as_slice).chain(databases).collect();
+    let is_any = |tracked: &[u8]| {
+        let is_at = |path: &&[u8]| {
+            tracked.strip_prefix(*path).is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
+        };
+        paths.iter().any(is_at)
+    };
+    index::parse(index).0.iter().any(|line| is_any(line.path))
+}
+
+/// The moment by the clock of the file system, in nanoseconds: a file of ours is touched for it.
+fn moment(path: &Path) -> io::Result<i64> {
+    let file = private::open(path, File::options().create(true).truncate(false).write(true))?;
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    futimens(&file, &Timestamps { last_access: now, last_modification: now })?;
+    Ok(Key::of(&fstat(&file)?).mtime)
+}
