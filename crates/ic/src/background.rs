@@ -18,6 +18,9 @@ pub(crate) fn sweep(session: &Session, kernel: &Kernel, settings: &Settings, pro
 }
 
 fn start(session: &Session, kernel: &Kernel, settings: &Settings, project: &Path) -> Result<()> {
+    if !retention::is_sweep_due(kernel) {
+        return Ok(());
+    }
     let root = ic_worktree::root_of(project);
     let workspace = Workspace::open(kernel, root.clone(), settings)?;
     if !retention::claim_sweep(&workspace)? {

@@ -23,7 +23,7 @@ use super::{needs, place};
 mod automatic;
 
 pub use automatic::tidy;
-pub use automatic::{claim_sweep, sweep};
+pub use automatic::{claim_sweep, is_sweep_due, sweep};
 
 /// How long content that nothing names is left alone all the same.
 pub const GRACE: Duration = Duration::from_mins(1);

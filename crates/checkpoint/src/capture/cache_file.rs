@@ -4,7 +4,7 @@
 //! loss of power tears is seen, and read from the tree again.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -119,12 +119,14 @@ fn append(path: &Path, patience: Duration, before: &[u8], records: &[u8], header
 }
 
 /// A cache that can be believed: whole, and about content that the store still has.
-fn read(mut file: File, objects: &Objects) -> Option<Cache> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok()?;
-    let cache = Cache::parse(bytes)?;
-    let root = cache.record(cache.header().root)?.record.hash;
-    objects.has(&root).ok()?.then_some(cache)
+fn read(file: File, objects: &Objects) -> Option<Cache> {
+    let cache = Cache::open(file)?;
+    objects.has(&tree_of(&cache)?).ok()?.then_some(cache)
+}
+
+/// The tree that a cache stands for.
+fn tree_of(cache: &Cache) -> Option<Hash> {
+    Some(cache.record(cache.header().root)?.read()?.record.hash)
 }
 
 /// The trees that stat caches stand for: a capture may name them again without reading them.
@@ -134,7 +136,7 @@ fn read(mut file: File, objects: &Objects) -> Option<Cache> {
 pub fn cached_trees(objects: &Objects) -> Vec<Hash> {
     let tree = |path: PathBuf| {
         let cache = read(File::open(path).ok()?, objects)?;
-        cache.record(cache.header().root).map(|root| root.record.hash)
+        tree_of(&cache)
     };
     caches(objects).filter_map(tree).collect()
 }

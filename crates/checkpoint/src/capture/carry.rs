@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::cache::{Key, Seen};
 use super::file::{self, Outcome, Subject, Way};
 use super::look::is_ours;
+use super::pool;
 use super::rules::Level;
 use super::visit::{Place, Todo, Visited, Walk};
 use crate::tree::Reason;
@@ -48,12 +49,12 @@ impl Walk<'_> {
         todo: &'s [Todo<'_>],
     ) -> Result<Vec<Option<(Seen<'s>, bool)>>> {
         let work = |(name, todo): (&&[u8], &'s Todo<'_>)| self.carry_out_one(place, level, name, todo);
-        let work_load = todo.iter().filter(|t| matches!(t, Todo::Read(_))).count() / WORTH_SHARING
-            + todo.iter().filter(|t| matches!(t, Todo::Enter { .. })).count() / 2;
-        if work_load == 0 {
+        let reads = todo.iter().filter(|t| matches!(t, Todo::Read(_))).count();
+        let below = todo.iter().filter(|t| matches!(t, Todo::Enter { .. })).count();
+        if reads < WORTH_SHARING && (below < 2 || self.is_small()) {
             names.iter().zip(todo).map(work).collect()
         } else {
-            names.par_iter().zip(todo).with_max_len(64).map(work).collect()
+            pool::run(|| names.par_iter().zip(todo).with_max_len(64).map(work).collect())
         }
     }
 

@@ -109,7 +109,8 @@ impl Found {
 
 /// Adds a directory and all below it to what was found, as a cache has them; `None` where a record is missing.
 pub(crate) fn leave(cache: &Cache, path: &[u8], at: u64, found: &mut Found) -> Option<Hash> {
-    let old = cache.record(at)?;
+    let lying = cache.record(at)?;
+    let old = lying.read()?;
     found.count(path, &old.record);
     found.maker.keep(&old);
     for line in &old.record.lines {

@@ -2,13 +2,32 @@
 
 use std::sync::OnceLock;
 
-/// Runs on threads whose stacks are deep enough for deep trees.
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// Threads that are started when they are needed first.
+type Pool = OnceLock<Option<ThreadPool>>;
+
+/// Runs on threads whose stacks are deep enough for deep trees, on every core.
 pub(crate) fn run<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    static POOL: Pool = OnceLock::new();
+    run_on(&POOL, 0, work)
+}
+
+/// As [`run`], on one thread: to wake others takes longer than to walk a small tree.
+pub(crate) fn run_alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    static POOL: Pool = OnceLock::new();
+    run_on(&POOL, 1, work)
+}
+
+/// `threads`: 0 for as many as there are cores.
+fn run_on<T: Send>(pool: &Pool, threads: usize, work: impl FnOnce() -> T + Send) -> T {
     // The walk calls itself for each level. A stack is only reserved: memory is taken as it is used.
     const STACK: usize = 256 << 20;
-    static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
-    raise_file_limit();
-    match POOL.get_or_init(|| rayon::ThreadPoolBuilder::new().stack_size(STACK).build().ok()) {
+    let start = || {
+        raise_file_limit();
+        ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build().ok()
+    };
+    match pool.get_or_init(start) {
         Some(pool) => pool.install(work),
         None => work(),
     }

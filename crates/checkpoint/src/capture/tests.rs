@@ -8,6 +8,8 @@ use super::options::{Options, Progress};
 use super::{Captured, Flush, RuleOptions, capture};
 use crate::objects::Objects;
 
+mod beside;
+
 struct Project {
     dir: tempfile::TempDir,
     objects: Objects,

@@ -42,6 +42,13 @@ pub(crate) struct Walk<'w> {
     pub(super) is_changed: AtomicBool,
 }
 
+impl Walk<'_> {
+    /// Whether there are so few directories that threads would cost more than they gain, as long as little is to be read.
+    pub(super) fn is_small(&self) -> bool {
+        self.cache.is_some_and(Cache::is_small)
+    }
+}
+
 /// A directory that was walked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visited {

@@ -13,7 +13,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, Stat, fstat, statat};
 use rustix::io::Errno;
 
-use super::cache::{Key, Line, Maker, Old, Record, Seen};
+use super::cache::{Key, Line, Lying, Maker, Old, Record, Seen};
 use super::carry::HELD;
 use super::file;
 use super::found::{Found, leave};
@@ -28,7 +28,9 @@ impl Walk<'_> {
     pub(crate) fn root(&self, fd: OwnedFd, old: u64) -> Result<Visited> {
         let old = self.cache.map(|_| old);
         let place = Place { fd, path: Vec::new(), depth: 0, above: self.rules.top(), is_ignored: false, old };
-        pool::run(|| self.visit(place))?
+        let visit = || self.visit(place);
+        let visited = if self.is_small() { pool::run_alone(visit) } else { pool::run(visit) };
+        visited?
             .0
             .ok_or_else(|| io::Error::from(Errno::IO))
             .while_doing(|| format!("reading {}", self.root.display()))
@@ -55,7 +57,8 @@ impl Walk<'_> {
     pub(super) fn visit(&self, place: Place) -> Result<(Option<Visited>, OwnedFd)> {
         let Some(stat) = self.readable(&place, fstat(&place.fd))? else { return Ok((None, place.fd)) };
         let key = Key::of(&stat);
-        let old = place.old.and_then(|at| self.cache?.record(at));
+        let lying = place.old.and_then(|at| self.cache?.record(at));
+        let old = lying.as_ref().and_then(Lying::read);
         let record = old.as_ref().map(|old| &old.record);
         let has_same_names = record.is_some_and(|record| record.trusted && record.key == key);
         let lines = record.map_or(&[][..], |record| &record.lines);
@@ -103,13 +106,12 @@ impl Walk<'_> {
             .zip(seen)
             .filter_map(|(name, seen)| seen.map(|(seen, trusted)| Line { name, seen, trusted }))
             .collect();
-        let attributes = self.attributes(&place, &stat, record.filter(|_| has_same_names));
         let new = Record {
             key,
             trusted: key.is_settled(self.now),
             rules: level.fingerprint,
             hash: Hash::default(),
-            attributes,
+            attributes: self.attributes(&place, &stat, record.filter(|_| has_same_names)),
             lines,
         };
         Ok((Some(self.keep(&place, old.as_ref(), new)?), place.fd))

@@ -18,6 +18,7 @@ use ic_kernel::config::Retention;
 use ic_store::private;
 
 use super::{GRACE, Pruned, Request, pinned, prune};
+use crate::place::objects_path;
 use crate::workspace::{Settings, Warning, Workspace, root_of};
 
 /// Sweeps happen at most this often, and looks at rows no more often than they must.
@@ -31,6 +32,11 @@ const FEW: usize = 32;
 
 /// Prunes what the configuration does not keep, after a checkpoint is committed; what goes wrong is a warning. It never waits.
 pub fn tidy(kernel: &Kernel, settings: &Settings, project_dir: &Path) -> Option<Warning> {
+    // Most calls have nothing to do here, and see it without opening the store.
+    let objects = objects_path(kernel.ledger.path());
+    if settings.retention.max_size.is_none() && is_looked(&objects, &settings.retention) {
+        return None;
+    }
     // Whoever captures or writes now comes first: there will be another time.
     let settings = Settings { busy_timeout: Duration::ZERO, ..settings.clone() };
     let tidied = kernel.ledger.at_once(|| {
@@ -52,11 +58,10 @@ fn prune_rows(workspace: &Workspace<'_>, configured: &Retention) -> Result<()> {
     if is_big {
         return touch(&workspace.stamp("unswept"));
     }
-    let looked = workspace.stamp("looked");
-    // Ages of days need no look at every call; short ones, as a chat may want them, do.
-    if is_younger(&looked, EVERY.min(configured.max_age / 10)) {
+    if is_looked(workspace.objects.path(), configured) {
         return Ok(());
     }
+    let looked = workspace.stamp("looked");
     // Alone: a restore that is planned now must find its checkpoint until its plan is recorded.
     let _lock = lock::store(workspace.objects.path(), Mode::Exclusive, Duration::ZERO)?;
     let all = workspace.kernel.read(|snapshot| record::oldest_kept(snapshot, MANY + 1))?;
@@ -89,15 +94,20 @@ fn prune_rows(workspace: &Workspace<'_>, configured: &Retention) -> Result<()> {
     if rest.is_empty() { touch(&looked) } else { Ok(()) }
 }
 
+/// Whether the content of pruned checkpoints waits to be swept, and nobody swept within the hour. No store is opened for it.
+pub fn is_sweep_due(kernel: &Kernel) -> bool {
+    let objects = objects_path(kernel.ledger.path());
+    stamp(&objects, "unswept").exists() && !is_younger(&stamp(&objects, "pruned"), EVERY)
+}
+
 /// Whether the content of pruned checkpoints is to be swept now; whoever is told so makes the sweep: nobody else is told within the hour.
 ///
 /// Errors: `io_error` where the claim cannot be written.
 pub fn claim_sweep(workspace: &Workspace<'_>) -> Result<bool> {
-    let pruned = workspace.stamp("pruned");
-    if !workspace.stamp("unswept").exists() || is_younger(&pruned, EVERY) {
+    if !is_sweep_due(workspace.kernel) {
         return Ok(false);
     }
-    touch(&pruned)?;
+    touch(&workspace.stamp("pruned"))?;
     Ok(true)
 }
 
@@ -124,10 +134,19 @@ pub fn sweep(workspace: &Workspace<'_>, configured: &Retention) -> Result<Pruned
     swept
 }
 
+/// Whether ages were looked at lately. Those of days need no look at every call; short ones, as a chat may want them, do.
+fn is_looked(objects: &Path, configured: &Retention) -> bool {
+    is_younger(&stamp(objects, "looked"), EVERY.min(configured.max_age / 10))
+}
+
 impl Workspace<'_> {
     fn stamp(&self, name: &str) -> PathBuf {
-        self.objects.path().with_extension("cache").join(name)
+        stamp(self.objects.path(), name)
     }
+}
+
+fn stamp(objects: &Path, name: &str) -> PathBuf {
+    objects.with_extension("cache").join(name)
 }
 
 fn when(stamp: &Path) -> Option<SystemTime> {

@@ -21,7 +21,8 @@ fn what_is_written_is_read_and_damage_is_seen() {
     let header = Header { root, index: 1, tracked: 2, owner: 3, living: 0, length: 0 };
     let Update::Whole(bytes) = maker.finish(None, header) else { panic!("it begins anew") };
     let cache = Cache::parse(bytes.clone()).unwrap();
-    let read = cache.record(root).unwrap();
+    let lying = cache.record(root).unwrap();
+    let read = lying.read().unwrap();
     let length = bytes.len() as u64;
     assert_eq!(cache.header(), Header { living: read.length, length, ..header });
     assert_eq!(read.record.lines.iter().map(|l| l.seen.clone()).collect::<Vec<_>>(), seen);
@@ -52,7 +53,7 @@ fn a_cache_goes_on_after_the_last_one() {
     let Update::Whole(mut bytes) = maker.finish(None, header) else { panic!("it begins anew") };
     let cache = Cache::parse(bytes.clone()).unwrap();
     let mut maker = Maker::new(Some(&cache));
-    maker.keep(&cache.record(first).unwrap());
+    maker.keep(&cache.record(first).unwrap().read().unwrap());
     let third = maker.add(&record(3));
     let Update::After { before, records, header } =
         maker.finish(Some(&cache), Header { root: third, ..header })
@@ -63,9 +64,9 @@ fn a_cache_goes_on_after_the_last_one() {
     bytes.extend_from_slice(&records);
     bytes[..HEADER].copy_from_slice(&header);
     let cache = Cache::parse(bytes).unwrap();
-    let rules = |at| cache.record(at).unwrap().record.rules;
+    let rules = |at| cache.record(at).unwrap().read().unwrap().record.rules;
     assert_eq!((rules(first), rules(third), cache.header().root), (1, 3, third));
-    let length = cache.record(first).unwrap().length;
+    let length = cache.record(first).unwrap().read().unwrap().length;
     assert_eq!(cache.header().living, 2 * length, "the second one is no part of the tree any more");
 }
 
@@ -77,4 +78,59 @@ fn what_was_touched_lately_is_not_trusted() {
     assert!(!key(second, 0).is_settled(3 * second));
     assert!(!key(0, 2 * second).is_settled(3 * second));
     assert!(!key(0, 9 * second).is_settled(3 * second), "a clock that stepped back");
+}
+
+#[test]
+fn a_large_cache_is_read_where_it_lies() {
+    let key = Key { dev: 1, ino: 2, size: 3, mtime: 4, ctime: 5, mode: 0o100_644 };
+    let names: Vec<Vec<u8>> = (0..300).map(|number| format!("{number:>0200}").into_bytes()).collect();
+    let file = |name| Line {
+        name,
+        seen: Seen::File { key, hash: [7; 32], size: 3, attributes: Cow::default() },
+        trusted: true,
+    };
+    // Records of every length, from none to several times what is read at once.
+    let lines: Vec<_> = names.iter().map(|name| file(name)).collect();
+    let record = |rules| Record {
+        key,
+        trusted: true,
+        rules,
+        hash: [8; 32],
+        attributes: Cow::default(),
+        lines: lines[..usize::try_from(rules).unwrap()].to_vec(),
+    };
+    let mut maker = Maker::new(None);
+    let places: Vec<u64> = (0..300).map(|rules| maker.add(&record(rules))).collect();
+    let header = Header { root: places[299], ..Header::default() };
+    let Update::Whole(bytes) = maker.finish(None, header) else { panic!("it begins anew") };
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("cache");
+    let open = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        Cache::open(std::fs::File::open(&path).unwrap())
+    };
+    // What another capture adds meanwhile does not count.
+    let cache = open(&[&bytes[..], b"more"].concat()).unwrap();
+    assert!(!cache.is_small());
+    for (rules, at) in (0..300).zip(&places) {
+        let lying = cache.record(*at).unwrap();
+        let read = lying.read().unwrap();
+        assert!(read.record.is_same(&record(rules)), "{rules}");
+        assert_eq!(
+            (read.at, read.length),
+            (
+                *at,
+                places.get(usize::try_from(rules).unwrap() + 1).copied().unwrap_or(bytes.len() as u64) - at
+            )
+        );
+        assert!(cache.record(at + 1).is_none());
+    }
+    assert!(cache.record(bytes.len() as u64).is_none() && cache.record(u64::MAX).is_none());
+    assert!(open(&bytes[..bytes.len() - 1]).is_none(), "it is not whole");
+    let last = usize::try_from(places[299]).unwrap();
+    for at in [last, last + 8, last + 16, last + 9_000, bytes.len() - 1] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        assert!(open(&damaged).unwrap().record(places[299]).is_none(), "byte {at}");
+    }
 }
