@@ -34,7 +34,7 @@ use rustix::fs::{Mode, OFlags, fstat, open};
 #[cfg(fuzzing)]
 pub use cache::fuzz;
 pub(crate) use cache::{Key, SETTLED};
-pub(crate) use cache_file::{RULES, beside};
+pub(crate) use cache_file::{RULES, TOLD, beside};
 pub use cache_file::{cached_trees, forget_caches};
 pub use mapped::Flush;
 pub use rules::RuleOptions;

@@ -49,6 +49,9 @@ pub(crate) fn beside(objects: &Objects, root: &Path, flush: Flush) -> Result<Pat
 /// The ending of the file with git's settings of ignore rules.
 pub(crate) const RULES: &str = "rules";
 
+/// The ending of the file with what git told last.
+pub(crate) const TOLD: &str = "git";
+
 impl CacheFile {
     pub(super) fn new(objects: &Objects, root: &Path, flush: Flush) -> Result<Self> {
         let scratch = Scratch::new(objects.path())?;
@@ -141,9 +144,11 @@ pub fn cached_trees(objects: &Objects) -> Vec<Hash> {
     caches(objects).filter_map(tree).collect()
 }
 
-/// Forgets what captures saw: the next ones read everything again. The caller holds the store's lock alone.
+/// Forgets what captures saw, and what git told: the next ones read and ask everything again. The caller holds the store's lock alone.
 pub fn forget_caches(objects: &Objects) -> Result<()> {
-    caches(objects).try_for_each(|path| {
+    let files = caches(objects).flat_map(|path| [path.with_extension(TOLD), path]);
+    let mut found = files.filter(|path| path.symlink_metadata().is_ok());
+    found.try_for_each(|path| {
         std::fs::remove_file(&path).while_doing(|| format!("removing {}", path.display()))
     })
 }

@@ -20,7 +20,7 @@ use super::program::Git;
 use super::record::{Asked, Found, Text, ask, operation, status_of};
 use super::state::GitState;
 use super::{files, index};
-use crate::capture::{Captured, Flush, Key, RULES, SETTLED, beside, settings_files};
+use crate::capture::{Captured, Flush, Key, RULES, SETTLED, TOLD, beside, settings_files};
 use crate::diff::{self, State};
 use crate::manifest::{PathText, hash_text};
 use crate::objects::Objects;
@@ -78,7 +78,7 @@ impl<'r> Look<'r> {
     /// Begins before the capture does. The caller holds the store's lock shared; `None`: git has to be asked, and nothing can be kept.
     pub fn begin(objects: &'r Objects, root: &'r Path, flush: Flush) -> Option<Self> {
         let dirs = ic_store::git_dirs(root)?;
-        let path = beside(objects, root, flush).ok()?.with_extension("git");
+        let path = beside(objects, root, flush).ok()?.with_extension(TOLD);
         let began = moment(&path.with_extension("clock")).ok()?;
         let files = files::of_repository(root, &dirs, began);
         let mut look = Self { root, objects, dirs, path, began, files, told: None };

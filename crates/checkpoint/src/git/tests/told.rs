@@ -286,6 +286,8 @@ fn a_file_of_another_version_is_not_believed() {
     let cache = told.repository.objects.path().with_extension("cache");
     let file = cache.join(crate::caches::root_key(&told.root)).with_extension("git");
     let text = std::fs::read_to_string(&file).unwrap();
+    capture::forget_caches(&told.repository.objects).unwrap();
+    assert!(!file.exists() && !told.record() && told.record());
     for other in
         [text.replace("\"version\":1", "\"version\":2"), text[..text.len() / 2].to_owned(), String::new()]
     {
