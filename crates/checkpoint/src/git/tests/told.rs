@@ -107,7 +107,7 @@ impl Told {
 }
 
 /// Whatever of git's files changes, the next state has it; and what did not change is not asked for.
-const STEPS: [&str; 49] = [
+const STEPS: [&str; 52] = [
     "a = three",
     "new = untracked",
     "add new",
@@ -129,6 +129,9 @@ const STEPS: [&str; 49] = [
     "stash push -q",
     "a = five",
     "stash push -q -m named",
+    "a = six",
+    "stash push -q",
+    "stash drop -q stash@{1}",
     "stash drop -q",
     "stash pop -q",
     "commit -q -a -m unstashed",
