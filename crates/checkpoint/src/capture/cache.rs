@@ -18,7 +18,9 @@ use super::text::number_of;
 use crate::attributes::Attributes;
 use crate::tree::{Encoded, Encoder, Node, Reader, Reason};
 
+mod held;
 mod key;
+use self::held::{Held, SMALL, sum_of};
 pub(crate) use self::key::{Key, SETTLED};
 
 const MAGIC: &[u8; 8] = b"icstat06";
@@ -136,14 +138,6 @@ pub(crate) struct Cache {
     header: Header,
 }
 
-/// Where a cache is read from. What counts of a file never changes: it is gone on after, or replaced.
-#[derive(Debug)]
-enum Held {
-    Whole(Vec<u8>),
-    /// Each thread reads what it comes to: one that read all of a large file would hold up the others.
-    In(File),
-}
-
 /// What stands before the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Header {
@@ -209,9 +203,6 @@ pub(crate) enum Update {
 /// A record's length and checksum.
 const BEFORE_RECORD: u64 = 16;
 
-/// A cache of no more bytes is read whole: some 5,000 files.
-const SMALL: u64 = 512 << 10;
-
 /// So many bytes of old records are not worth writing all anew.
 const WORTH_COMPACTING: u64 = 64 << 10;
 
@@ -233,14 +224,7 @@ impl Cache {
         if header.length > file.metadata().ok()?.len() {
             return None;
         }
-        let held = if header.length <= SMALL {
-            let mut bytes = vec![0; usize::try_from(header.length).ok()?];
-            file.read_exact_at(&mut bytes, 0).ok()?;
-            Held::Whole(bytes)
-        } else {
-            Held::In(file)
-        };
-        Some(Self { held, header })
+        Some(Self { held: Held::open(file, header.length)?, header })
     }
 
     /// Whether it is of so small a tree that one thread walks it as quickly as several.
@@ -264,37 +248,8 @@ impl Cache {
 
     /// The record at a place; `None` if there is none, or it is damaged.
     pub(crate) fn record(&self, at: u64) -> Option<Lying<'_>> {
-        let content = match &self.held {
-            Held::Whole(bytes) => {
-                let mut reader = Reader(bytes.get(usize::try_from(at).ok()?..)?);
-                let (length, sum) = (fixed(&mut reader)?, fixed(&mut reader)?);
-                let content = reader.take(usize::try_from(length).ok()?)?;
-                (sum_of(content) == sum).then_some(Cow::Borrowed(content))
-            }
-            Held::In(file) => content_in(file, at, self.header.length).map(Cow::Owned),
-        };
-        Some(Lying { at, content: content? })
+        Some(Lying { at, content: self.held.content(at, self.header.length)? })
     }
-}
-
-/// The content of the record at a place of a file that counts as far as `end`.
-fn content_in(file: &File, at: u64, end: u64) -> Option<Vec<u8>> {
-    // Most directories have records that are no longer.
-    const FIRST: usize = 8 << 10;
-    let mut bytes = vec![0; FIRST.min(usize::try_from(end.checked_sub(at)?).ok()?)];
-    file.read_exact_at(&mut bytes, at).ok()?;
-    let mut reader = Reader(&bytes);
-    let (length, sum) = (fixed(&mut reader)?, fixed(&mut reader)?);
-    if length > end - at {
-        return None;
-    }
-    let (begun, length) = (bytes.len(), usize::try_from(length + BEFORE_RECORD).ok()?);
-    bytes.resize(length, 0);
-    if begun < length {
-        file.read_exact_at(&mut bytes[begun..], at + begun as u64).ok()?;
-    }
-    bytes.drain(..16);
-    (sum_of(&bytes) == sum).then_some(bytes)
 }
 
 impl Lying<'_> {
@@ -317,30 +272,6 @@ impl Lying<'_> {
             length: self.content.len() as u64 + BEFORE_RECORD,
         })
     }
-}
-
-/// A number that tells bytes from those that a loss of power left in their place. It is made for speed: nobody writes the file but us.
-fn sum_of(bytes: &[u8]) -> u64 {
-    const ODD: [u64; 4] =
-        [0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0xD6E8_FEB8_6659_FD93];
-    let mut sums = ODD;
-    let mix = |sum: &mut u64, word: [u8; 8], odd: u64| {
-        *sum = (*sum ^ u64::from_le_bytes(word)).wrapping_mul(odd);
-        *sum ^= *sum >> 29;
-    };
-    let (words, rest) = bytes.as_chunks::<8>();
-    let (four, left) = words.as_chunks::<4>();
-    for words in four {
-        for (sum, (word, odd)) in sums.iter_mut().zip(words.iter().zip(ODD)) {
-            mix(sum, *word, odd);
-        }
-    }
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    let mut whole = bytes.len() as u64;
-    let words = left.iter().copied().chain([last]).chain(sums.map(u64::to_le_bytes));
-    words.for_each(|word| mix(&mut whole, word, ODD[0]));
-    whole
 }
 
 /// Attributes in their byte form. They become part of a directory's object as they stand here, so they are looked at here.

@@ -1,11 +1,10 @@
 //! What is believed without asking git is what git says.
 
-use ic_testkit::{Random, rounds};
-
-use super::campaign::DEEDS;
 use super::*;
 use crate::capture::{self, Flush, Options, Progress, RuleOptions};
 use crate::git::Look;
+
+mod by_chance;
 
 /// A repository whose states are recorded as captures record them.
 struct Told {
@@ -357,51 +356,4 @@ fn forms_that_git_has_not_written_for_long_are_asked_for() {
     std::os::unix::fs::symlink("refs/heads/main", told.root.join(".git/HEAD")).unwrap();
     told.record();
     assert!(!told.record());
-}
-
-/// Histories made by chance. The seed is printed; `IC_TEST_SEED` repeats a campaign.
-#[test]
-fn what_is_believed_is_what_git_says_whatever_was_done() {
-    const MORE: [&str; 13] = [
-        "pack-refs --all",
-        "merge -q --no-edit b1",
-        "merge --abort",
-        "cherry-pick b2",
-        "cherry-pick --abort",
-        "rebase -q b1",
-        "rebase --abort",
-        "update-index --skip-worktree f2",
-        "update-index --really-refresh",
-        "update-ref -d refs/heads/b1",
-        "update-ref -d refs/heads/b2",
-        "stash drop -q stash@{1}",
-        "gc -q --prune=now",
-    ];
-    // These write settings, which are not believed for two seconds then.
-    let writes_settings = |line: &&&str| line.starts_with("branch -D") || line.starts_with("branch -M");
-    let deeds: Vec<&str> = DEEDS.iter().filter(|line| !writes_settings(line)).chain(&MORE).copied().collect();
-    let mut random = Random::seeded();
-    for number in rounds(3) {
-        println!("history {number}");
-        let mut told = Told::new();
-        for step in 0..50 {
-            let mut next = |below: usize| random.place_in(below);
-            for _ in 0..next(3) {
-                let file = ["f1", "f2", "f3", "new", "d/f"][next(5)];
-                match next(4) {
-                    0 => drop(std::fs::remove_file(told.root.join(file))),
-                    1 => {
-                        let _ = std::fs::create_dir_all(told.root.join("d"));
-                        let _ = std::fs::write(told.root.join(file), format!("{}", step % 3));
-                    }
-                    _ => {
-                        told.attempt(deeds[next(deeds.len())]);
-                    }
-                }
-            }
-            told.record();
-        }
-        println!("{} of 52 states were known", told.known);
-        assert!(told.known > 5, "nothing was tried");
-    }
 }

@@ -1,0 +1,87 @@
+//! Where the records of a stat cache are read from, and how damage is seen.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::{BEFORE_RECORD, fixed};
+use crate::tree::Reader;
+
+/// A cache of no more bytes is read whole: some 5,000 files.
+pub(super) const SMALL: u64 = 512 << 10;
+
+/// Where a cache is read from. What counts of a file never changes: it is gone on after, or replaced.
+#[derive(Debug)]
+pub(super) enum Held {
+    Whole(Vec<u8>),
+    /// Each thread reads what it comes to: one that read all of a large file would hold up the others.
+    In(File),
+}
+
+impl Held {
+    /// The first `length` bytes of a file.
+    pub(super) fn open(file: File, length: u64) -> Option<Self> {
+        if length > SMALL {
+            return Some(Self::In(file));
+        }
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        Some(Self::Whole(bytes))
+    }
+
+    /// The content of the record at a place before `end`; `None` if there is none, or it is damaged.
+    pub(super) fn content(&self, at: u64, end: u64) -> Option<Cow<'_, [u8]>> {
+        let bytes = match self {
+            Self::Whole(bytes) => bytes,
+            Self::In(file) => return content_in(file, at, end).map(Cow::Owned),
+        };
+        let mut reader = Reader(bytes.get(usize::try_from(at).ok()?..)?);
+        let (length, sum) = (fixed(&mut reader)?, fixed(&mut reader)?);
+        let content = reader.take(usize::try_from(length).ok()?)?;
+        (sum_of(content) == sum).then_some(Cow::Borrowed(content))
+    }
+}
+
+/// The content of the record at a place of a file that counts as far as `end`.
+fn content_in(file: &File, at: u64, end: u64) -> Option<Vec<u8>> {
+    // Most directories have records that are no longer.
+    const FIRST: usize = 8 << 10;
+    let mut bytes = vec![0; FIRST.min(usize::try_from(end.checked_sub(at)?).ok()?)];
+    file.read_exact_at(&mut bytes, at).ok()?;
+    let mut reader = Reader(&bytes);
+    let (length, sum) = (fixed(&mut reader)?, fixed(&mut reader)?);
+    if length > end - at {
+        return None;
+    }
+    let (begun, length) = (bytes.len(), usize::try_from(length + BEFORE_RECORD).ok()?);
+    bytes.resize(length, 0);
+    if begun < length {
+        file.read_exact_at(&mut bytes[begun..], at + begun as u64).ok()?;
+    }
+    bytes.drain(..16);
+    (sum_of(&bytes) == sum).then_some(bytes)
+}
+
+/// A number that tells bytes from those that a loss of power left in their place. It is made for speed: nobody writes the file but us.
+pub(super) fn sum_of(bytes: &[u8]) -> u64 {
+    const ODD: [u64; 4] =
+        [0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0xD6E8_FEB8_6659_FD93];
+    let mut sums = ODD;
+    let mix = |sum: &mut u64, word: [u8; 8], odd: u64| {
+        *sum = (*sum ^ u64::from_le_bytes(word)).wrapping_mul(odd);
+        *sum ^= *sum >> 29;
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    let (four, left) = words.as_chunks::<4>();
+    for words in four {
+        for (sum, (word, odd)) in sums.iter_mut().zip(words.iter().zip(ODD)) {
+            mix(sum, *word, odd);
+        }
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut whole = bytes.len() as u64;
+    let words = left.iter().copied().chain([last]).chain(sums.map(u64::to_le_bytes));
+    words.for_each(|word| mix(&mut whole, word, ODD[0]));
+    whole
+}
