@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use rustix::buffer::spare_capacity;
+use rustix::io::pread;
+
 use super::{BEFORE_RECORD, fixed};
 use crate::tree::Reader;
 
@@ -44,22 +47,24 @@ impl Held {
 
 /// The content of the record at a place of a file that counts as far as `end`.
 fn content_in(file: &File, at: u64, end: u64) -> Option<Vec<u8>> {
-    // Most directories have records that are no longer.
-    const FIRST: usize = 8 << 10;
-    let mut bytes = vec![0; FIRST.min(usize::try_from(end.checked_sub(at)?).ok()?)];
-    file.read_exact_at(&mut bytes, at).ok()?;
-    let mut reader = Reader(&bytes);
+    let mut before = [0; 16];
+    file.read_exact_at(&mut before, at).ok()?;
+    let mut reader = Reader(&before);
     let (length, sum) = (fixed(&mut reader)?, fixed(&mut reader)?);
-    if length > end - at {
+    let begin = at + BEFORE_RECORD;
+    if length > end.checked_sub(begin)? {
         return None;
     }
-    let (begun, length) = (bytes.len(), usize::try_from(length + BEFORE_RECORD).ok()?);
-    bytes.resize(length, 0);
-    if begun < length {
-        file.read_exact_at(&mut bytes[begun..], at + begun as u64).ok()?;
+    let length = usize::try_from(length).ok()?;
+    let mut content = Vec::with_capacity(length);
+    while content.len() < length {
+        let next = begin + content.len() as u64;
+        if pread(file, spare_capacity(&mut content), next).ok()? == 0 {
+            return None;
+        }
     }
-    bytes.drain(..16);
-    (sum_of(&bytes) == sum).then_some(bytes)
+    content.truncate(length);
+    (sum_of(&content) == sum).then_some(content)
 }
 
 /// A number that tells bytes from those that a loss of power left in their place. It is made for speed: nobody writes the file but us.
