@@ -145,7 +145,6 @@ impl Workspace<'_> {
             (captured, asked.map(ScopedJoinHandle::join))
         });
         let (captured, seen) = captured?;
-        let ended_early = || Diagnosis::new(Code::Internal, "A thread that asked git ended early.");
         let asked = asked.map(|asked| asked.unwrap_or_else(|_| Err(ended_early())));
         let asked = match look {
             Some(look) => Some(look.end(&captured, asked)),
@@ -218,6 +217,10 @@ impl Workspace<'_> {
             attributes: true,
         })
     }
+}
+
+fn ended_early() -> Diagnosis {
+    Diagnosis::new(Code::Internal, "A thread that asked git ended early.")
 }
 
 /// What is not known about ignored files, as a warning: nothing is captured or left out by a wrong rule in silence.
