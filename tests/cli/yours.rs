@@ -377,3 +377,91 @@ fn an_undo_beside_a_call_that_runs_says_what_it_cannot_stop() {
     let undone = project.run(&format!("undo prompt:{} --yes", &id[28..]));
     assert_eq!((undone.code, project.root().join("second.txt").exists()), (Some(0), false), "{undone:?}");
 }
+
+#[test]
+fn what_another_session_did_stays_where_that_is_asked_for_in_a_run_of_ones_own_too() {
+    let project = in_git();
+    asks(&project, "A", "hello");
+    let run = project.json("run create --goal feature --phases plan,done")["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    project.ok(&format!("session attach {run} --session A"));
+    writes(&project, "A", "of a", "a.txt", "a\n");
+    writes(&project, "B", "of b", "b.txt", "b\n");
+    let words = format!("undo prompt:{}", work_of(&project, "A"));
+    assert_eq!(project.refused(&format!("{words} --yes")).1, "file_conflict");
+    let plan = preview(&project, &format!("{words} --keep-theirs"));
+    assert_eq!(clashes(&plan), Vec::<&str>::new(), "{plan}");
+    project.json(&format!("{words} --keep-theirs --yes"));
+    assert!(!project.root().join("a.txt").exists() && project.root().join("b.txt").exists());
+}
+
+#[test]
+fn what_an_undo_left_in_the_tree_is_still_in_the_way_and_what_came_back_is_not_an_undo() {
+    let project = in_git();
+    writes(&project, "A", "of a", "a.txt", "a\n");
+    writes(&project, "B", "of b", "b.txt", "b\n");
+    let (a, b) = (work_of(&project, "A"), work_of(&project, "B"));
+    let reason = || {
+        let plan = preview(&project, &format!("undo prompt:{a}"));
+        assert_eq!(clashes(&plan), ["b.txt"], "{plan}");
+        plan["files"]["conflicts"][0]["reason"].as_str().expect("a reason").to_owned()
+    };
+    assert!(reason().starts_with("changed while run"));
+    // The record goes back alone: its files stay.
+    project.json(&format!("undo --dispatch {b} --layer=workflow --yes"));
+    assert!(reason().starts_with("changed while run"));
+    project.json("redo --yes");
+    project.json(&format!("undo prompt:{b} --yes"));
+    project.json("redo --yes");
+    assert!(reason().starts_with("changed while run"), "{}", reason());
+}
+
+#[test]
+fn one_prompt_is_undone_alone_on_no_other_commit_and_where_its_branch_is_gone() {
+    let project = in_git();
+    let main = git(&project, &["branch", "--show-current"]);
+    git(&project, &["checkout", "-q", "--detach"]);
+    let commits = |file: &str| {
+        ask(&project, "A", file);
+        runs(&project, "A", file, || {
+            project.write(file, "by the agent\n");
+            git(&project, &["add", file]);
+            git(&project, &["commit", "-qm", file]);
+        });
+        stop(&project, "A");
+        format!("undo --dispatch {} --yes", work_of(&project, "A"))
+    };
+    let detached = commits("one.txt");
+    let there = git(&project, &["rev-parse", "HEAD"]);
+    git(&project, &["checkout", "-q", &main]);
+    git(&project, &["checkout", "-q", "--detach"]);
+    assert_eq!(project.refused(&detached).1, "branch_switched");
+    git(&project, &["checkout", "-q", &there]);
+    project.json(&detached);
+    assert!(!project.root().join("one.txt").exists());
+    git(&project, &["checkout", "-q", "-f", &main]);
+    // Squashed, and thrown away: its files are here.
+    git(&project, &["checkout", "-q", "-b", "feature"]);
+    let squashed = commits("two.txt");
+    git(&project, &["checkout", "-q", &main]);
+    git(&project, &["merge", "-q", "--squash", "feature"]);
+    git(&project, &["commit", "-qm", "squashed"]);
+    git(&project, &["branch", "-q", "-D", "feature"]);
+    project.json(&squashed);
+    assert!(!project.root().join("two.txt").exists());
+}
+
+#[test]
+fn an_agents_own_redo_brings_nothing_of_another_session_back() {
+    let project = in_git();
+    writes(&project, "A", "of a", "a.txt", "a\n");
+    writes(&project, "B", "of b", "b.txt", "b\n");
+    let (a, b) = (work_of(&project, "A"), work_of(&project, "B"));
+    project.json(&format!("undo prompt:{b} --yes"));
+    project.json(&format!("undo prompt:{a} --yes"));
+    let redone = project.run_with("CLAUDE_CODE_SESSION_ID", "B", "redo --yes");
+    assert_eq!(redone.code, Some(0), "{redone:?}");
+    assert!(!project.root().join("a.txt").exists() && project.root().join("b.txt").exists(), "{redone:?}");
+}

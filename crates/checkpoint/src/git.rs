@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
 pub use commits::{Commit, Described, commits, commits_between, described};
 pub(crate) use error::GitError;
-pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, log_of, log_since};
+pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, is_ref, log_of, log_since};
 pub use own_refs::forget as forget_refs;
 pub(crate) use program::Git;
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left};

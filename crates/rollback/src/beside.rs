@@ -100,27 +100,33 @@ fn undone_by_others(
     attribution: &Attribution,
     paths: &[&[u8]],
 ) -> Result<BTreeMap<Vec<u8>, String>> {
-    let (mut found, paths) = (BTreeMap::new(), paths.iter().copied().collect::<BTreeSet<&[u8]>>());
+    let paths: BTreeSet<&[u8]> = paths.iter().copied().collect();
+    // What each path was before a restore and after it, oldest first.
+    let mut restored: BTreeMap<Vec<u8>, Vec<(Difference, &RunId)>> = BTreeMap::new();
     for (from, to) in attribution.restores() {
         let Some(run) = to.link.run_id.as_ref().filter(|run| target.link.run_id.as_ref() != Some(run)) else {
             continue;
         };
-        let mut changed = Vec::new();
         diff::diff(&workspace.objects, Some(&from.tree), Some(&to.tree), &mut |difference| {
             if difference.change().is_some() && paths.contains(&difference.path.as_slice()) {
-                changed.push(difference);
+                let all = restored.entry(difference.path.clone()).or_default();
+                // A redo takes its undo away.
+                let is_redo = |(last, _): &mut (Difference, &RunId)| {
+                    last.before == difference.after && last.after == difference.before
+                };
+                if all.pop_if(is_redo).is_none() {
+                    all.push((difference, run));
+                }
             }
             Ok(())
         })?;
-        for Difference { path, before, after } in changed {
-            let wanted = diff::find(&workspace.objects, &target.tree, &path)?;
-            if wanted == before {
-                let reason = format!("an undo in run {} changed it from what it would be again", run.short());
-                found.insert(path, reason);
-            } else if wanted == after {
-                // A redo of that undo, which is no undo any more.
-                found.remove(&path);
-            }
+    }
+    let mut found = BTreeMap::new();
+    for (path, all) in restored {
+        let wanted = diff::find(&workspace.objects, &target.tree, &path)?;
+        if let Some((_, run)) = all.iter().find(|(difference, _)| difference.before == wanted) {
+            let reason = format!("an undo in run {} changed it from what it would be again", run.short());
+            found.insert(path, reason);
         }
     }
     Ok(found)
@@ -166,13 +172,34 @@ fn changed_by(
         add((&other.first, &other.last), &|_| true)?;
         return Ok(changed);
     }
+    let restored = restored_by(workspace, other, attribution)?;
     for window in attribution.windows() {
-        // What is undone is in the tree no more.
+        // What was undone is in the tree no more, unless the undo left it there.
+        let is_gone =
+            |path: &[u8]| restored.iter().any(|(seq, paths)| *seq > window.to.seq && paths.contains(path));
         let is_its = |path: &[u8]| {
-            let mut owners = window.owners(path).into_iter();
-            owners.any(|owner| owner.run_id == other.run && owner.rolled_back_by.is_none())
+            let mut owners = window.owners(path).into_iter().filter(|owner| owner.run_id == other.run);
+            owners.any(|owner| owner.rolled_back_by.is_none() || !is_gone(path))
         };
         add((window.from, window.to), &is_its)?;
     }
     Ok(changed)
+}
+
+/// The paths that undos in another run restored, each with its place in the record.
+fn restored_by(
+    workspace: &Workspace<'_>,
+    other: &Other,
+    attribution: &Attribution,
+) -> Result<Vec<(Seq, BTreeSet<Vec<u8>>)>> {
+    let mut restored = Vec::new();
+    for (from, to) in attribution.restores().filter(|(_, to)| to.link.run_id.as_ref() == Some(&other.run)) {
+        let mut paths = BTreeSet::new();
+        diff::diff(&workspace.objects, Some(&from.tree), Some(&to.tree), &mut |difference| {
+            paths.insert(difference.path);
+            Ok(())
+        })?;
+        restored.push((to.seq, paths));
+    }
+    Ok(restored)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
 use ic_checkpoint::diff;
-use ic_checkpoint::git::{self, Commit};
+use ic_checkpoint::git::{self, Commit, GitState};
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::reverse::Own;
@@ -185,10 +185,11 @@ fn require_one_branch(workspace: &Workspace<'_>, dispatch: &Dispatch, looks: &[C
     let (Some(first), Some(last)) = (states.first(), states.last()) else { return Ok(()) };
     let id = dispatch.id.short();
     let all = format!("ic undo dispatch:{id} --dry-run");
-    let (message, hint) = if first.branch == last.branch {
+    let (message, hint) = if first.branch == last.branch && !is_moved(&workspace.root, first, last) {
         let here = git::branch(&workspace.root);
-        let is_here = here == last.branch.as_ref().map(|branch| branch.0.clone());
-        if is_here || has_commit(&workspace.root, last.head.as_deref()) {
+        let is_here = here.is_some() && here == last.branch.as_ref().map(|branch| branch.0.clone());
+        if is_here || !has_branch(&workspace.root, last) || has_commit(&workspace.root, last.head.as_deref())
+        {
             return Ok(());
         }
         let here = here.map(PathText);
@@ -207,6 +208,19 @@ fn require_one_branch(workspace: &Workspace<'_>, dispatch: &Dispatch, looks: &[C
         (message, format!("undo it with all that came after it, and switch back: {all}"))
     };
     Err(Diagnosis::new(Code::BranchSwitched, message).hint(hint).detail("dispatch_id", dispatch.id.as_str()))
+}
+
+/// Whether work without a branch ended on a commit that has not got the one on which it began.
+fn is_moved(root: &Path, first: &GitState, last: &GitState) -> bool {
+    let heads = first.head.as_deref().zip(last.head.as_deref()).filter(|_| last.branch.is_none());
+    heads.is_some_and(|(first, last)| !git::commits_between(root, last, first, 1).is_empty())
+}
+
+/// Whether there is anything to check out where the work was done: a branch that is gone by now was merged somehow, or thrown away.
+fn has_branch(root: &Path, last: &GitState) -> bool {
+    let Some(branch) = &last.branch else { return true };
+    let name = format!("refs/heads/{}", String::from_utf8_lossy(&branch.0));
+    git::is_ref(root, &name)
 }
 
 /// Whether what is checked out is a commit or has it among its ancestors.

@@ -1,6 +1,6 @@
 //! What a person means who says "redo": the newest rollback or restore that stands.
 
-use ic_base::{Code, Diagnosis, Result, RollbackId};
+use ic_base::{Code, Diagnosis, Result, RollbackId, RunId};
 use ic_checkpoint::restore::journal;
 use ic_phase::{Run, run};
 
@@ -37,7 +37,9 @@ pub fn newest(kernel: &Kernel, whose: Whose<'_>) -> Result<Newest> {
         };
         table::require_finished(snapshot, &run.id)?;
         let is_of_session = (kernel.above.is_of_session)(snapshot, &run.id)?;
-        let rollback = if is_of_session && matches!(whose, Whose::Here(_)) {
+        // In an agent's own shell its session is meant.
+        let is_any = is_of_session && matches!(whose, Whose::Here(_)) && kernel.own_run.is_none();
+        let rollback = if is_any {
             of_sessions(kernel, snapshot)?
         } else {
             let all = table::of_run(snapshot, &run.id)?;
@@ -69,6 +71,13 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
         Some(restore) => that_restored(snapshot, &restore.safety_id, true)?,
         None => None,
     };
+    // An agent's own shell brings nothing back that was undone elsewhere.
+    let is_elsewhere = |own: &RunId| by.as_ref().is_some_and(|by| by.run_id != *own);
+    if let (Some(own), Some(rollback)) = (&kernel.own_run, &rollback)
+        && is_elsewhere(own)
+    {
+        return Ok(Newest::Rollback(rollback.id.clone()));
+    }
     match (rollback, restore, by) {
         // The newest restore is part of a rollback: that is undone as a whole, whatever its run.
         (Some(rollback), Some(_), Some(by)) if by.seq > rollback.seq => Ok(Newest::Rollback(by.id)),

@@ -46,6 +46,11 @@ pub fn branch(root: &Path) -> Option<Vec<u8>> {
     name.strip_prefix(BRANCHES).map(<[u8]>::to_vec)
 }
 
+/// Whether there is a ref of this whole name. Without git there is none.
+pub fn is_ref(root: &Path, name: &str) -> bool {
+    matches!(Git::new(root).ask(&["rev-parse", "--quiet", "--verify", "--end-of-options", name]), Ok(Some(_)))
+}
+
 const LOG: [&str; 7] = [
     "log",
     "--name-only",

@@ -139,12 +139,7 @@ impl<'a> Goal<'a> {
         let mut report = restore_into(workspace, target, deed, &request, site.watch)?;
         report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
         report.warnings.extend(self.running_call(site.kernel)?);
-        let others = match self.covered.as_planned() {
-            Some(planned) if planned.beside_runs => Some(Others::All),
-            // Whose calls are known did nothing else: there is no doubt.
-            Some(_) => Some(Others::Told),
-            None => None,
-        };
+        let others = self.others_asked();
         if let Some(others) = others.filter(|_| !request.force.files) {
             let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
             let mut found = beside::conflicts(site.kernel, workspace, &self.target.id, others, paths)?;
@@ -182,18 +177,28 @@ impl<'a> Goal<'a> {
         })
     }
 
+    /// Whose changes are asked about; `None`: it was decided before.
+    fn others_asked(&self) -> Option<Others> {
+        // Whose calls are known did nothing else: there is no doubt.
+        let asked = |all: bool| if all { Others::All } else { Others::Told };
+        self.covered.as_planned().map(|planned| asked(planned.beside_runs))
+    }
+
     /// What stays because another session's agent may have changed it, where the caller leaves what others changed as it is.
     fn kept_for_others(&self, site: &Site<'_, '_>, request: &RestoreRequest<'_>) -> Result<Vec<Conflict>> {
         let kernel = site.kernel;
-        let run = &self.covered.run.id;
-        if !request.keep_theirs || !kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, run))? {
+        if !request.keep_theirs {
             return Ok(Vec::new());
         }
+        // The same as the plan asked for, which is not at hand when it is carried out.
+        let of_session =
+            kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &self.covered.run.id))?;
+        let others = if of_session { Others::All } else { self.others_asked().unwrap_or(Others::Told) };
         let look = RestoreRequest { dry_run: true, expect_plan: None, ..*request };
         let deed = Deed { keep: self.keep.clone(), until: Seq::MAX, did: Vec::new() };
         let report = restore_into(&self.workspace, self.target.clone(), deed, &look, site.watch)?;
         let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
-        beside::conflicts(kernel, &self.workspace, &self.target.id, Others::All, paths)
+        beside::conflicts(kernel, &self.workspace, &self.target.id, others, paths)
     }
 
     /// Restores the tree as the caller has seen it in a plan: less may be done by now, but nothing else.
