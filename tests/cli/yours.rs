@@ -464,4 +464,12 @@ fn an_agents_own_redo_brings_nothing_of_another_session_back() {
     let redone = project.run_with("CLAUDE_CODE_SESSION_ID", "B", "redo --yes");
     assert_eq!(redone.code, Some(0), "{redone:?}");
     assert!(!project.root().join("a.txt").exists() && project.root().join("b.txt").exists(), "{redone:?}");
+    project.json("redo --yes");
+    // What a redo brought back beside a later undo is not undone by the next one.
+    for session in ["A", "B"] {
+        let again = project.run_with("CLAUDE_CODE_SESSION_ID", session, "redo --yes");
+        assert_eq!((again.code, again.error().as_str()), (Some(1), "nothing_to_undo"), "{again:?}");
+    }
+    assert_eq!(project.refused("redo --yes").1, "nothing_to_undo");
+    assert!(project.root().join("a.txt").exists() && project.root().join("b.txt").exists());
 }

@@ -66,7 +66,15 @@ fn of_sessions(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Rollba
 /// The newer one of a rollback and the newest restore of this working tree.
 fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<RollbackRecord>) -> Result<Newest> {
     let restores = journal::finished(snapshot, &kernel.project.root)?;
-    let restore = journal::stacks(&restores).0.pop();
+    let mut restore = None;
+    for one in journal::stacks(&restores).0.into_iter().rev() {
+        // What a redo merged back, beside later undos, is no undo; and what an undo restored stands no more once that came back.
+        let is_redo = that_restored(snapshot, &one.target_id, false)?.is_some();
+        if !is_redo && that_restored(snapshot, &one.safety_id, false)?.is_none() {
+            restore = Some(one);
+            break;
+        }
+    }
     let by = match restore {
         Some(restore) => that_restored(snapshot, &restore.safety_id, true)?,
         None => None,
