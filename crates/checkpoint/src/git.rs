@@ -7,13 +7,13 @@
 
 mod checkout;
 mod commits;
-mod error;
+pub(crate) mod error;
 mod files;
 mod index;
 mod log;
 mod own_refs;
 mod pack;
-mod program;
+pub(crate) mod program;
 mod purge;
 mod purged;
 mod quiet;
@@ -28,10 +28,8 @@ use std::path::{Path, PathBuf};
 
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
 pub use commits::{Commit, Described, commits, commits_between, described};
-pub(crate) use error::GitError;
 pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, is_ref, log_of, log_since};
 pub use own_refs::forget as forget_refs;
-pub(crate) use program::Git;
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left};
 pub use purged::{is_any as has_purged, remember};
 pub use record::{Asked, Found, ask};

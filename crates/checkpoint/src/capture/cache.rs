@@ -18,16 +18,14 @@ use super::text::number_of;
 use crate::attributes::Attributes;
 use crate::tree::{Encoded, Encoder, Node, Reader, Reason};
 
+mod bytes;
 mod held;
 mod key;
+use self::bytes::{BEFORE_RECORD, fixed};
 use self::held::{Held, SMALL, sum_of};
 pub(crate) use self::key::{Key, SETTLED};
 
 const MAGIC: &[u8; 8] = b"icstat06";
-
-fn fixed(reader: &mut Reader<'_>) -> Option<u64> {
-    Some(u64::from_le_bytes(reader.take(8)?.try_into().ok()?))
-}
 
 /// What an entry was found to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,9 +197,6 @@ pub(crate) enum Update {
         header: Vec<u8>,
     },
 }
-
-/// A record's length and checksum.
-const BEFORE_RECORD: u64 = 16;
 
 /// So many bytes of old records are not worth writing all anew.
 const WORTH_COMPACTING: u64 = 64 << 10;

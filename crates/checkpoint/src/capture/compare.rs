@@ -8,7 +8,8 @@ use ic_base::{Code, Diagnose, Diagnosis};
 use ic_store::path_from_bytes;
 
 use super::rules::Judged;
-use crate::git::{Git, GitError};
+use crate::git::error::GitError;
+use crate::git::program::Git;
 
 /// So many names of a difference are told; of more there is the number.
 const TOLD: usize = 5;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::git::Git;
+use crate::git::program::Git;
 
 /// The paths that git tracks in a work tree, from its top; `only` narrows it down (`-i --exclude-standard`).
 ///

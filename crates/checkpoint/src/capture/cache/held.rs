@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use rustix::buffer::spare_capacity;
 use rustix::io::pread;
 
-use super::{BEFORE_RECORD, fixed};
+use super::bytes::{BEFORE_RECORD, fixed};
 use crate::tree::Reader;
 
 /// A cache of no more bytes is read whole: some 5,000 files.
