@@ -4,17 +4,11 @@ ALTER TABLE dispatches ADD COLUMN parent_id TEXT REFERENCES dispatches (id);
 
 CREATE INDEX dispatches_of_parents ON dispatches (parent_id, seq) WHERE parent_id IS NOT NULL;
 
--- Owner: crates/session. The newest prompts, whichever session they were given in.
-CREATE INDEX prompts_by_seq ON prompts (seq);
-
--- Which subagent made a call.
+-- Owner: crates/session. Which subagent made a call.
 CREATE INDEX calls_of_agents ON calls (session_id, agent_id, began_seq) WHERE agent_id IS NOT NULL;
 
 -- The commit that was checked out as the call began: what is checked out as it ends, and was on no branch before, it made.
 ALTER TABLE calls ADD COLUMN head TEXT;
-
--- How long git's log of HEAD was then, in bytes: what it says from there on the call did. NULL: git kept none.
-ALTER TABLE calls ADD COLUMN head_log_start INTEGER;
 
 -- How often the gate of the run held the agent's stop back, when it did so last, and what it asked for then.
 ALTER TABLE prompts ADD COLUMN held_count INTEGER NOT NULL DEFAULT 0;
@@ -30,7 +24,3 @@ ALTER TABLE sessions ADD COLUMN queued TEXT;
 -- How long the client's own record of the session was, in bytes, when the prompt was given: its tokens are counted from there on.
 -- NULL: there was none that could be read.
 ALTER TABLE prompts ADD COLUMN transcript_start INTEGER;
-
--- Owner: crates/checkpoint. The SHA-256 of git's state as the checkpoint has it: whether two have the same is known without their content.
--- NULL: an older version took it.
-ALTER TABLE checkpoints ADD COLUMN git_hash BLOB;
