@@ -37,6 +37,18 @@ pub(crate) fn stop(project: &Project, session: &str) {
     say(project, &Said::new("claude-code", session, "Stop"));
 }
 
+/// What is done while the sessions A and B are both in a call that names no file.
+pub(crate) fn while_both_call(project: &Project, n: &str, deed: impl Fn()) {
+    let calls = [("A", format!("a{n}")), ("B", format!("b{n}"))];
+    for (session, id) in &calls {
+        before(project, session, id, "Bash", json!({ "command": "make" }));
+    }
+    deed();
+    for (session, id) in &calls {
+        after(project, session, id, "Bash");
+    }
+}
+
 pub(crate) fn read(project: &Project, file: &str) -> String {
     std::fs::read_to_string(project.root().join(file)).expect("a text")
 }
@@ -128,11 +140,7 @@ fn what_no_call_names_while_several_run_is_shared_and_stays() {
     let project = in_git();
     prompt(&project, "A", "A works");
     prompt(&project, "B", "B works");
-    before(&project, "A", "a1", "Bash", json!({ "command": "make" }));
-    before(&project, "B", "b1", "Bash", json!({ "command": "make" }));
-    project.write("out.txt", "of one of them\n");
-    after(&project, "A", "a1", "Bash");
-    after(&project, "B", "b1", "Bash");
+    while_both_call(&project, "1", || project.write("out.txt", "of one of them\n"));
     project.write("late.txt", "outside of any call\n");
     stop(&project, "A");
     stop(&project, "B");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agents::{Said, in_call, in_git, say};
-use crate::blame::{after, before, prompt, stop, work_of};
+use crate::blame::{after, before, prompt, stop, while_both_call, work_of};
 use crate::support::Project;
 
 /// A prompt that writes a file, from its beginning to its end.
@@ -178,11 +178,7 @@ fn the_log_counts_what_a_prompt_changed_itself_and_names_what_is_shared() {
         }
     });
     // Both are in a call, and none of them names the file.
-    before(&project, "A", "a2", "Bash", json!({ "command": "make" }));
-    before(&project, "B", "b2", "Bash", json!({ "command": "make" }));
-    project.write("whose.txt", "?");
-    after(&project, "A", "a2", "Bash");
-    after(&project, "B", "b2", "Bash");
+    while_both_call(&project, "2", || project.write("whose.txt", "?"));
     stop(&project, "A");
     stop(&project, "B");
     let counts = |title: &str| {

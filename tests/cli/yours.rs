@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agents::{Said, in_git, say};
-use crate::blame::{after, before, prompt, read, stop, work_of};
+use crate::blame::{after, before, prompt, read, stop, while_both_call, work_of};
 use crate::support::Project;
 
 /// A prompt that writes a file by a tool call, and its end.
@@ -234,11 +234,7 @@ fn work_of_which_nothing_can_be_told_apart_is_not_said_to_be_undone() {
     let project = in_git();
     prompt(&project, "A", "A works");
     prompt(&project, "B", "B works");
-    before(&project, "A", "a1", "Bash", json!({ "command": "make" }));
-    before(&project, "B", "b1", "Bash", json!({ "command": "make" }));
-    project.write("out.txt", "of one of them\n");
-    after(&project, "A", "a1", "Bash");
-    after(&project, "B", "b1", "Bash");
+    while_both_call(&project, "1", || project.write("out.txt", "of one of them\n"));
     stop(&project, "A");
     stop(&project, "B");
     let id = work_of(&project, "A");

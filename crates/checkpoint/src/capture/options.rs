@@ -29,6 +29,23 @@ pub struct Options {
     pub ledger: PathBuf,
 }
 
+#[cfg(test)]
+impl Options {
+    /// Those of a project without settings, with its ledger in this store.
+    pub(crate) fn for_tests(store: PathBuf) -> Self {
+        Self {
+            rules: RuleOptions::default(),
+            max_file_size: 10_000_000,
+            max_files: 1_000_000,
+            flush: Flush::Auto,
+            touched: None,
+            since: None,
+            ledger: store.join("ic.db"),
+            store,
+        }
+    }
+}
+
 /// How far a capture is, for whoever watches it from another thread.
 #[derive(Debug, Default)]
 pub struct Progress {

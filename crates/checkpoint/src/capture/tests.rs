@@ -5,7 +5,7 @@ use ic_base::Timestamp;
 use ic_store::OpenOptions;
 
 use super::options::{Options, Progress};
-use super::{Captured, Flush, RuleOptions, capture};
+use super::{Captured, capture};
 use crate::objects::Objects;
 
 mod beside;
@@ -23,17 +23,7 @@ impl Project {
         let store = dir.path().join("store");
         fs::create_dir(&store).unwrap();
         let objects = Objects::open(&store.join("objects.db"), OpenOptions::default()).unwrap();
-        let options = Options {
-            rules: RuleOptions::default(),
-            max_file_size: 10_000_000,
-            max_files: 1_000_000,
-            flush: Flush::Auto,
-            touched: None,
-            since: None,
-            ledger: store.join("ic.db"),
-            store,
-        };
-        Self { dir, objects, options }
+        Self { dir, objects, options: Options::for_tests(store) }
     }
 
     fn root(&self) -> std::path::PathBuf {

@@ -1,7 +1,7 @@
 //! What is believed without asking git is what git says.
 
 use super::*;
-use crate::capture::{self, Flush, Options, Progress, RuleOptions};
+use crate::capture::{self, Flush, Options, Progress};
 use crate::git::Look;
 
 mod by_chance;
@@ -32,17 +32,7 @@ impl Told {
     }
 
     fn options(&self) -> Options {
-        let store = self.repository.dir.path().to_owned();
-        Options {
-            rules: RuleOptions::default(),
-            max_file_size: 10_000_000,
-            max_files: 1_000_000,
-            flush: Flush::Auto,
-            touched: None,
-            since: None,
-            ledger: store.join("ic.db"),
-            store,
-        }
+        Options::for_tests(self.repository.dir.path().to_owned())
     }
 
     /// The state as a capture records it, and whether git had not to be asked for all.
