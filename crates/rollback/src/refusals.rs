@@ -58,6 +58,14 @@ fn refused_effects(effects: &Effects) -> Refusal {
 }
 
 fn refused_files(tree: &Report) -> Refusal {
+    if tree.is_without && tree.plan.steps.is_empty() {
+        // Nothing of the work can be told from what others did: there is nothing that a flag could restore.
+        let error = ic_worktree::refused(tree).hint(
+            "--keep-theirs leaves these paths as they are, and the work counts as undone; or undo it with all that came after it: \
+             ic undo dispatch:ID --dry-run",
+        );
+        return Refusal { error, flag: Some("--keep-theirs") };
+    }
     let error = ic_worktree::refused(tree)
         .hint("--force-files restores them anyway, --keep-theirs leaves these paths as they are; --dry-run lists them");
     Refusal { error, flag: Some("--force-files") }
