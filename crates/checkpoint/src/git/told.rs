@@ -2,7 +2,8 @@
 //!
 //! One file beside the stat cache for each root. What git tells depends on its own files ([`super::files`]) and, for what differs from
 //! the index, on the work tree. A capture has looked at every file of that anyway: where the tree is the one that git saw, nothing is
-//! asked; where little of it differs, git is asked of that alone. What was touched since two seconds before git was asked counts as
+//! asked; where little of it differs, git is asked of that alone, and not even of that while another path is known to differ from
+//! the index: the answer, that the tree is not clean, is the same. What was touched since two seconds before git was asked counts as
 //! different, whatever it holds: git may have seen another state of it than the capture did.
 
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ use crate::manifest::{PathText, hash_text};
 use crate::objects::Objects;
 
 /// Changes when the file says something else. An older or newer program reads none of another number, and asks git.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Of more paths, git is asked as a whole.
 const MOST: usize = 200;
@@ -48,6 +49,8 @@ struct Told {
     unseen: Vec<PathText>,
     /// Tracked paths that differ from the index.
     changed: Vec<PathText>,
+    /// Paths that changed since git was asked of them: what they are to the index is not known.
+    unasked: Vec<PathText>,
     /// The index differs from HEAD.
     is_staged: bool,
     /// Files with ignore rules that a sparse checkout leaves out.
@@ -144,8 +147,8 @@ impl<'r> Look<'r> {
         let different = if told.is_staged { BTreeSet::new() } else { self.different(told, captured)? };
         let mut note = None;
         if !different.is_empty() {
-            let asked: BTreeSet<Vec<u8>> = different.into_iter().chain(paths(&told.changed)).collect();
-            now.changed = self.changed_among(asked)?.into_iter().map(PathText).collect();
+            let (unsure, sure) = now.changed.into_iter().partition(|path| is_at_any(&path.0, &different));
+            (now.changed, now.unasked) = self.weighed(sure, unsure, &told.unasked, different)?;
             now.tree = captured.root;
             now.asked = self.began;
             now.unseen = captured.unseen.iter().cloned().map(PathText).collect();
@@ -163,6 +166,27 @@ impl<'r> Look<'r> {
             state: now.state,
             note,
         })
+    }
+
+    /// What differs from the index, and what git is not asked of because something else differs for `sure`; `None`: it has to be
+    /// asked of all.
+    fn weighed(
+        &self,
+        sure: Vec<PathText>,
+        unsure: Vec<PathText>,
+        unasked: &[PathText],
+        different: BTreeSet<Vec<u8>>,
+    ) -> Option<(Vec<PathText>, Vec<PathText>)> {
+        let before = unsure.into_iter().chain(unasked.iter().cloned()).map(|path| path.0);
+        let open: BTreeSet<Vec<u8>> = different.into_iter().chain(before).collect();
+        if open.len() > 2 * MOST {
+            return None;
+        }
+        if sure.is_empty() {
+            let changed = self.changed_among(open)?.into_iter().map(PathText).collect();
+            return Some((changed, Vec::new()));
+        }
+        Some((sure, open.into_iter().map(PathText).collect()))
     }
 
     /// What may stand otherwise to the index than it was told; `None` where that may be anything.
@@ -220,6 +244,7 @@ impl<'r> Look<'r> {
             tree: captured.root,
             unseen: texts(&captured.unseen),
             changed: texts(&found.changed),
+            unasked: Vec::new(),
             is_staged: found.is_staged,
             rules_left_out: texts(&found.rules_left_out),
             state: found.state.clone(),
@@ -240,6 +265,13 @@ impl Note {
             let _ = file.persist(&self.path);
         }
     }
+}
+
+/// Whether a path is one of these, or lies below one. Of the root, that is what lies in it alone.
+fn is_at_any(path: &[u8], paths: &BTreeSet<Vec<u8>>) -> bool {
+    let parents = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end]);
+    let is_in_root = !path.contains(&b'/') && paths.contains(&b""[..]);
+    is_in_root || parents.chain([path]).any(|at| paths.contains(at))
 }
 
 /// Whether an index holds one of these paths, what lies below it, or the database that it belongs to.

@@ -31,6 +31,29 @@ impl Told {
         Self::of(repository, root)
     }
 
+    /// Tracked files, which [`kept`] names, differ from the index since long before its first states were recorded.
+    fn changed_long_ago() -> Self {
+        let repository = Repository::with_history();
+        (0..3).for_each(|at| std::fs::create_dir(repository.root().join(format!("k{at}"))).unwrap());
+        (0..10).for_each(|at| repository.commit(&kept(at), "kept"));
+        let root = repository.root();
+        (0..10).for_each(|at| std::fs::write(root.join(kept(at)), "changed").unwrap());
+        Self::of(repository, root)
+    }
+
+    /// Where what git told is kept.
+    fn file(&self) -> PathBuf {
+        let cache = self.repository.objects.path().with_extension("cache");
+        cache.join(crate::caches::root_key(&self.root)).with_extension("git")
+    }
+
+    /// How many paths git was not asked of.
+    fn unasked(&self) -> usize {
+        let text = std::fs::read(self.file()).unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        told["unasked"].as_array().unwrap().len()
+    }
+
     fn options(&self) -> Options {
         Options::for_tests(self.repository.dir.path().to_owned())
     }
@@ -93,6 +116,10 @@ impl Told {
             assert!(self.record(), "after {line:?}");
         }
     }
+}
+
+fn kept(at: usize) -> String {
+    format!("k{}/s{at}", at % 3)
 }
 
 /// Whatever of git's files changes, the next state has it; and what did not change is not asked for.
@@ -276,18 +303,32 @@ fn settings_and_attributes_that_change_are_asked_for() {
 fn a_file_of_another_version_is_not_believed() {
     let mut told = Told::new();
     assert!(told.record());
-    let cache = told.repository.objects.path().with_extension("cache");
-    let file = cache.join(crate::caches::root_key(&told.root)).with_extension("git");
+    let file = told.file();
     let text = std::fs::read_to_string(&file).unwrap();
     capture::forget_caches(&told.repository.objects).unwrap();
     assert!(!file.exists() && !told.record() && told.record());
     for other in
-        [text.replace("\"version\":1", "\"version\":2"), text[..text.len() / 2].to_owned(), String::new()]
+        [text.replace("\"version\":2", "\"version\":3"), text[..text.len() / 2].to_owned(), String::new()]
     {
         std::fs::write(&file, other).unwrap();
         assert!(!told.record());
         assert!(told.record());
     }
+}
+
+/// While a path differs from the index for sure, git is asked of no other; once none does, of all.
+#[test]
+fn what_is_dirty_already_is_not_asked_for() {
+    let mut told = Told::changed_long_ago();
+    told.write("a", "other");
+    assert!(told.record());
+    assert_eq!(told.unasked(), 1);
+    (0..10).for_each(|at| told.write(&kept(at), "kept"));
+    assert!(told.record());
+    assert_eq!((told.unasked(), told.shoot().0.dirty), (0, true));
+    told.write("a", "two");
+    told.record();
+    assert!(!told.shoot().0.dirty);
 }
 
 /// Files that change while git is asked, or just before, count as different.

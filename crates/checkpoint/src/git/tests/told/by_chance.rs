@@ -2,7 +2,7 @@
 
 use ic_testkit::{Random, rounds};
 
-use super::Told;
+use super::{Told, kept};
 use crate::git::tests::campaign::DEEDS;
 
 #[test]
@@ -48,5 +48,33 @@ fn what_is_believed_is_what_git_says_whatever_was_done() {
         }
         println!("{} of 52 states were known", told.known);
         assert!(told.known > 5, "nothing was tried");
+    }
+}
+
+/// Most of what happens is that files change, while others have differed from the index for long.
+#[test]
+fn what_is_dirty_for_long_is_told_as_git_says_whatever_changes() {
+    let mut random = Random::seeded();
+    for number in rounds(3) {
+        println!("history {number}");
+        let mut told = Told::changed_long_ago();
+        let mut unasked = 0;
+        for step in 0..60 {
+            let mut next = |below: usize| random.place_in(below);
+            for _ in 0..next(3) {
+                let file = if next(4) == 0 { kept(next(10)) } else { ["a", "b", "d/f"][next(3)].to_owned() };
+                match next(8) {
+                    0 => drop(std::fs::remove_file(told.root.join(file))),
+                    1 => drop(std::fs::rename(told.root.join(file), told.root.join("moved"))),
+                    2 if next(6) == 0 => told.attempt("commit -q -a -m more"),
+                    3 if next(6) == 0 => told.attempt("stash push -q"),
+                    _ => told.write(&file, ["kept", "two", "changed", "other"][(next(4) + step) % 4]),
+                }
+            }
+            told.record();
+            unasked += usize::from(told.unasked() > 0);
+        }
+        println!("{unasked} of 60 states had paths that git was not asked of");
+        assert!(unasked > 0, "nothing was tried");
     }
 }
