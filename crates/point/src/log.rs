@@ -92,7 +92,9 @@ fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, at_most:
     if log.entries.iter().any(is_captured)
         && let Ok(Some(objects)) = look_into_store(kernel, options)
     {
-        kernel.read(|snapshot| count_files(snapshot, &objects, run, &mut log.entries))?;
+        objects.at_one_moment(|| {
+            kernel.read(|snapshot| count_files(snapshot, &objects, run, &mut log.entries))
+        })?;
     }
     Ok(log)
 }
@@ -136,7 +138,9 @@ fn count_own<'e>(
     if !beside.is_empty()
         && let Ok(Some(objects)) = look_into_store(kernel, options)
     {
-        kernel.read(|snapshot| own::count(snapshot, &objects, &mut entries, &beside))?;
+        objects.at_one_moment(|| {
+            kernel.read(|snapshot| own::count(snapshot, &objects, &mut entries, &beside))
+        })?;
     }
     Ok(())
 }

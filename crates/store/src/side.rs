@@ -151,12 +151,26 @@ impl Side {
         &self.path
     }
 
-    /// Runs `read` over one consistent view.
-    pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
-        self.execute("BEGIN DEFERRED")?;
-        let result = read(&Snapshot::new(&self.connection));
+    /// Opens a view that every [`Side::read`] shares until [`Side::close_view`]: many small reads pay for one. Nothing may be written
+    /// meanwhile.
+    pub fn open_view(&self) -> Result<()> {
+        self.execute("BEGIN DEFERRED")
+    }
+
+    /// Ends what [`Side::open_view`] began.
+    pub fn close_view(&self) {
         // A failure to end a read loses nothing, and must not hide what was read.
         let _ = self.connection.execute_batch("ROLLBACK");
+    }
+
+    /// Runs `read` over one consistent view.
+    pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
+        if !self.connection.is_autocommit() {
+            return read(&Snapshot::new(&self.connection)).map_err(|error| damaged(&self.path, error));
+        }
+        self.open_view()?;
+        let result = read(&Snapshot::new(&self.connection));
+        self.close_view();
         result.map_err(|error| damaged(&self.path, error))
     }
 

@@ -47,6 +47,16 @@ enum Packed {
 }
 
 impl Objects {
+    /// Whatever `look` reads is of one moment, and many small reads cost as one transaction. It must write nothing.
+    ///
+    /// Errors: those of `look`; `busy`.
+    pub fn at_one_moment<T>(&self, look: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.side().open_view()?;
+        let found = look();
+        self.side().close_view();
+        found
+    }
+
     /// The content of an object that is known to be small: a directory, a manifest.
     ///
     /// Errors: `corrupt`, naming it, if it is missing or damaged.

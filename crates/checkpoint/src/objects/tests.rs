@@ -48,6 +48,30 @@ fn content_of_every_length_comes_back_and_is_kept_once() {
 }
 
 #[test]
+fn what_is_read_at_one_moment_does_not_see_what_others_keep_meanwhile() {
+    let (dir, objects) = store();
+    let other = Objects::open(&dir.path().join("objects.db"), OpenOptions::default()).unwrap();
+    let keep = |content: &[u8]| {
+        let writer = other.writer(Timestamp(1)).unwrap();
+        let (hash, _) = writer.put_reader(&mut &content[..]).unwrap();
+        writer.finish().unwrap();
+        hash
+    };
+    let first = keep(b"first");
+    let seen = objects.at_one_moment(|| {
+        assert_eq!(objects.read(&first).unwrap(), b"first");
+        objects.has(&keep(b"second"))
+    });
+    assert!(!seen.unwrap());
+    assert!(
+        objects
+            .at_one_moment(|| -> ic_base::Result<()> { Err(objects.read(&[7; 32]).unwrap_err()) })
+            .is_err()
+    );
+    assert!(objects.has(&hash_of(b"second")).unwrap(), "the view has ended, whatever was read in it");
+}
+
+#[test]
 fn one_changed_entry_of_a_large_directory_stores_little() {
     let (_dir, objects) = store();
     let mut tree = Tree { mode: 0o755, ..Tree::default() };
