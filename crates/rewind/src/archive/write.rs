@@ -1,7 +1,9 @@
 //! Making an archive.
 
 use std::fs::File;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
@@ -12,7 +14,7 @@ use super::file::{
 use crate::faults;
 use crate::plan::{CutTable, Line, Plan};
 use crate::schema::parent::{has_parent, is_reference};
-use crate::schema::{Column, Rowid};
+use crate::schema::{Column, ForeignKey, Rowid};
 use crate::session::{Session, quote};
 use crate::value::Scalar;
 
@@ -68,8 +70,16 @@ fn build(
     // Deferred: the connection of the rewind holds the write lock, and this one only reads the application's
     // rows.
     session.batch("BEGIN DEFERRED")?;
-    for (n, cut) in plan.cuts.iter().enumerate() {
-        manifest.tables.push(copy(&session, plan, cut, line, n)?);
+    // Both read what nobody can change meanwhile, so they need not wait for each other.
+    let (tables, orphans) = thread::scope(|scope| {
+        let orphans = scope.spawn(|| orphans(database, busy_timeout, plan, line));
+        let copy = |(n, cut)| copy(&session, plan, cut, line, n);
+        let tables: Result<Vec<ArchivedTable>> = plan.cuts.iter().enumerate().map(copy).collect();
+        (tables, orphans.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    manifest.tables = tables?;
+    for (table, orphans) in manifest.tables.iter_mut().zip(orphans?) {
+        table.orphans = orphans;
     }
     let json = serde_json::to_string(manifest)
         .map_err(|e| Diagnosis::new(Code::Internal, format!("writing the archive: {e}.")).caused_by(e))?;
@@ -113,25 +123,40 @@ fn copy(session: &Session, plan: &Plan, cut: &CutTable, line: &Line, n: usize) -
         ),
         &doomed.params,
     )?;
-    let columns: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
-    let mut orphans = Vec::new();
-    for key in plan.keys.iter().filter(|key| key.child == info.name) {
-        let name = |column: &str| archived_column(&columns, column).map(|c| format!("a.{c}"));
-        let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else {
-            orphans.push(0);
-            continue;
-        };
-        let sql = format!("SELECT count(*) FROM {rows} AS a WHERE {refers} AND NOT {parent}");
-        orphans.push(session.query_one(&sql, &[], |row| row.get::<_, i64>(0)).map(crate::order::unsigned)?);
-    }
     Ok(ArchivedTable {
         name: info.name.clone(),
-        columns,
+        columns: columns.iter().map(|c| c.name.clone()).collect(),
         rowid: hidden.is_some(),
         rows: copied,
         schema: fingerprint(info),
-        orphans,
+        orphans: Vec::new(),
     })
+}
+
+/// For each table, how many of the rows that go have no parent, by each of its foreign keys.
+fn orphans(database: &Path, busy_timeout: Duration, plan: &Plan, line: &Line) -> Result<Vec<Vec<u64>>> {
+    let session = Session::open(database, busy_timeout)?
+        .doing(format!("looking for parents of rows of {}", database.display()));
+    let of_key = |cut: &CutTable, key: &ForeignKey| -> Result<u64> {
+        // Compared as in an archive, whose columns have no type.
+        let name = |column: &str| {
+            let found = cut.info.stored().find(|c| c.name.eq_ignore_ascii_case(column));
+            found.map(|c| format!("+c.{}", quote(&c.name)))
+        };
+        let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else {
+            return Ok(0);
+        };
+        let (table, doomed) = (quote(&cut.info.name), plan.doomed(cut, line));
+        let sql = format!(
+            "SELECT count(*) FROM main.{table} AS c WHERE ({}) AND {refers} AND NOT {parent}",
+            doomed.sql
+        );
+        session.query_one(&sql, &doomed.params, |row| row.get::<_, i64>(0)).map(crate::order::unsigned)
+    };
+    let of_table = |cut: &CutTable| {
+        plan.keys.iter().filter(|key| key.child == cut.info.name).map(|key| of_key(cut, key)).collect()
+    };
+    plan.cuts.iter().map(of_table).collect()
 }
 
 /// The column of an archive that has the values of `column`.
