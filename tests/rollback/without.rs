@@ -3,6 +3,7 @@
 mod history;
 mod killed;
 mod kinds;
+mod sets;
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -6,6 +6,7 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::Restore;
 use ic_journal::made::safety_of;
+use ic_journal::table::RollbackRecord;
 use ic_journal::{Course, Force, steps};
 use ic_kernel::Kernel;
 use ic_store::path_from_bytes;
@@ -14,6 +15,7 @@ use ic_worktree::{NotYet, Report, RestoreRequest, Settings, TreeChanges, Watch, 
 use super::{around, require_project};
 use crate::covered::Covered;
 use crate::layers::layer::{Site, Work, has_tree, until};
+use crate::own_work;
 
 /// The restores of a rollback, in the tree that they changed.
 struct TreeBack<'k> {
@@ -22,8 +24,8 @@ struct TreeBack<'k> {
     restores: Vec<Restore>,
     /// What each go at the effects changed in it, oldest first.
     effects: Vec<TreeChanges>,
-    /// Only what one dispatch did was undone.
-    is_of_one: bool,
+    /// The rollback, where it undid only what one dispatch did.
+    of_one: Option<RollbackRecord>,
 }
 
 /// Takes the tree back, or says what that would do; nothing to be taken back is no error.
@@ -109,7 +111,8 @@ fn to_put_back<'k>(
     let mut restores = ic_worktree::restores_since(&workspace, &target.id, remembered.seq, look.dry_run)?;
     restores.retain(|restore| restore.seq < look.until);
     let effects = around::changed_by_effects(&workspace, remembered, &restores)?;
-    let tree = TreeBack { workspace, restores, effects, is_of_one: remembered.only().is_some() };
+    let of_one = remembered.only().map(|_| remembered.clone());
+    let tree = TreeBack { workspace, restores, effects, of_one };
     if look.force.files {
         return Ok(Some(tree));
     }
@@ -162,15 +165,18 @@ impl TreeBack<'_> {
     /// Makes the work of one dispatch again: others may have changed its paths since it was undone. `None`: it is no undo of one dispatch, or
     /// nothing of it can be merged.
     fn merge_back(&self, Look { force, dry_run, watch, .. }: Look<'_>) -> Result<Option<Report>> {
-        let Some(first) = self.restores.first().filter(|_| self.is_of_one) else { return Ok(None) };
+        let Some(one) = &self.of_one else { return Ok(None) };
+        let Some((work, target)) = own_work::again(&self.workspace, one, &self.restores)? else {
+            return Ok(None);
+        };
         let request = RestoreRequest {
             dry_run,
             force,
             beside_others: true,
             compares_all: false,
-            ..request(first.safety_id.as_str(), Strategy::FilesOnly)
+            ..request(target.as_str(), Strategy::FilesOnly)
         };
-        ic_worktree::merge_restores_back(&self.workspace, &self.restores, &request, watch)
+        ic_worktree::merge_back(&self.workspace, (work, &target), &request, watch).map(Some)
     }
 
     /// Takes one restore back, once the later ones are.
@@ -179,7 +185,7 @@ impl TreeBack<'_> {
         let request = RestoreRequest {
             dry_run,
             force,
-            beside_others: self.is_of_one,
+            beside_others: self.of_one.is_some(),
             ..request(restore.safety_id.as_str(), restore.strategy)
         };
         let not_yet = if dry_run { &self.restores[at + 1..] } else { &[] };
