@@ -75,6 +75,16 @@ pub fn read(line: &str, directory: &Path, home: Option<&Path>) -> Danger {
     Danger { acts: reader.acts }
 }
 
+const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "dash", "ksh", "fish", "su"];
+
+/// Whether these words begin a shell that reads its commands from standard input.
+fn is_shell_that_reads(words: &[Word]) -> bool {
+    let Some((program, rest)) = wrapped::unwrapped(words).words.split_first() else { return false };
+    let is_line = |word: &Word| word.text.starts_with('-') && word.text.ends_with('c');
+    let reads = rest.iter().any(|word| word.text == "-s") || plain(rest).next().is_none();
+    SHELLS.contains(&wrapped::name(program)) && reads && !rest.iter().any(is_line)
+}
+
 struct Reader<'h> {
     home: Option<&'h Path>,
     /// Where the shell is; `None`: only the shell knows.
@@ -101,6 +111,14 @@ impl Reader<'_> {
                 Step::Opens => outer.push(self.here.clone()),
                 Step::Closes => self.here = outer.pop().flatten(),
                 Step::Command(words) => self.wrapped(&words, depth),
+                Step::Fed(words, text) => {
+                    self.wrapped(&words, depth);
+                    if is_shell_that_reads(&words) {
+                        let here = self.here.clone();
+                        self.line(&text, depth + 1);
+                        self.here = here;
+                    }
+                }
             }
         }
     }
@@ -142,12 +160,15 @@ impl Reader<'_> {
                 }
             }
             "find" => self.find(rest, depth),
-            "git" => self.git(rest),
+            "git" => match git::aliased(rest) {
+                Some(line) => self.line(&line, depth + 1),
+                None => self.git(rest),
+            },
             "eval" => {
                 let line: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
                 self.line(&line.join(" "), depth + 1);
             }
-            "sh" | "bash" | "zsh" | "dash" | "ksh" | "fish" | "su" => {
+            program if SHELLS.contains(&program) => {
                 let is_flag = |word: &Word| word.text.starts_with('-') && word.text.ends_with('c');
                 let Some(at) = rest.iter().position(is_flag) else { return };
                 let Some(line) = rest[at + 1..].iter().find(|word| !word.text.starts_with(['-', '+'])) else {
@@ -227,6 +248,11 @@ impl Reader<'_> {
         let shell = self.here.clone();
         for directory in act.within {
             self.here = self.place(directory);
+        }
+        if act.is_of_all {
+            let top =
+                self.here.as_ref().and_then(|here| here.ancestors().find(|at| at.join(".git").exists()));
+            self.here = top.map(Path::to_owned).or(self.here.take());
         }
         let here = Word { text: ".".to_owned(), is_plain: true };
         match act.destroys {

@@ -10,6 +10,8 @@ pub(super) struct GitAct<'w> {
     pub(super) destroys: Destroys<'w>,
     /// The directories of `-C`, in which it works.
     pub(super) within: Vec<&'w Word>,
+    /// Whether it works on the whole repository, wherever in it it runs.
+    pub(super) is_of_all: bool,
 }
 
 /// What is destroyed.
@@ -58,6 +60,14 @@ pub(super) fn read(words: &[Word]) -> Option<GitAct<'_>> {
         "checkout" | "switch" if has("--force") || has("--discard-changes") || has_letter(&['f']) => {
             own("git checkout --force")
         }
+        "stash" if is_pushed(rest) && (has("--all") || has_letter(&['a'])) => {
+            let (paths, with_ignored, others) = (Vec::new(), true, true);
+            Some(("git stash --all", Destroys::Untracked { paths, with_ignored, others }))
+        }
+        "stash" if is_pushed(rest) && (has("--include-untracked") || has_letter(&['u'])) => {
+            let (paths, with_ignored, others) = (Vec::new(), false, true);
+            Some(("git stash --include-untracked", Destroys::Untracked { paths, with_ignored, others }))
+        }
         "stash" if has("drop") || has("clear") => own("git stash drop"),
         "branch" if has_letter(&['D']) => own("git branch -D"),
         "branch" if (has("--delete") || has_letter(&['d'])) && (has("--force") || has_letter(&['f'])) => {
@@ -66,7 +76,29 @@ pub(super) fn read(words: &[Word]) -> Option<GitAct<'_>> {
         "tag" if has("--delete") || has_letter(&['d']) => own("git tag -d"),
         _ => None,
     }?;
-    Some(GitAct { what, destroys, within })
+    Some(GitAct { what, destroys, within, is_of_all: verb.text == "stash" })
+}
+
+/// The line for a shell that these words after `git` stand for: an alias that they name themselves (`-c alias.x='clean -fdx' x`).
+pub(super) fn aliased(words: &[Word]) -> Option<String> {
+    let (_, verb) = own_flags(words);
+    let (name, rest) = verb.split_first()?;
+    let flags = &words[..words.len() - verb.len()];
+    let is_it = |pair: &[Word]| {
+        let value =
+            pair[1].text.strip_prefix("alias.")?.strip_prefix(name.text.as_str())?.strip_prefix('=')?;
+        (pair[0].text == "-c").then(|| value.to_owned())
+    };
+    let value = flags.windows(2).rev().find_map(is_it)?;
+    let rest: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
+    let line = value.strip_prefix('!').map_or_else(|| format!("git {value}"), str::to_owned);
+    Some(format!("{line} {}", rest.join(" ")))
+}
+
+/// Whether something is put on the stash.
+fn is_pushed(rest: &[Word]) -> bool {
+    rest.first()
+        .is_none_or(|word| word.text.starts_with('-') || matches!(word.text.as_str(), "push" | "save"))
 }
 
 /// The directories that git works in, and its words from the verb on.

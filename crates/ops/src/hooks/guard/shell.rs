@@ -13,6 +13,8 @@ pub(super) use word::Word;
 pub(super) enum Step {
     /// It runs a simple command: its words, without where its output goes.
     Command(Vec<Word>),
+    /// It runs a simple command that reads this text: `<<<`, `<<EOF`.
+    Fed(Vec<Word>, String),
     /// A shell of its own begins: `(`, `$(`, a backtick. What it does to its directory ends with it.
     Opens,
     /// That shell ends.
@@ -34,6 +36,8 @@ fn steps_at(line: &str, depth: usize) -> Option<Vec<Step>> {
         words: Vec::new(),
         word: None,
         is_target: false,
+        is_input: false,
+        input: None,
         ends: Vec::new(),
         depth,
     };
@@ -48,8 +52,12 @@ struct Reader<'l> {
     word: Option<Unfinished>,
     /// Whether the next word says where output goes, or input comes from.
     is_target: bool,
-    /// What ends the texts that follow the line (`<<EOF`).
-    ends: Vec<String>,
+    /// Whether the next word is what the command reads (`<<<`).
+    is_input: bool,
+    /// What the command reads.
+    input: Option<String>,
+    /// What ends the texts that follow the line (`<<EOF`), and the place of the step that reads each.
+    ends: Vec<(String, Option<usize>)>,
     depth: usize,
 }
 
@@ -97,17 +105,27 @@ impl Reader<'_> {
 
     fn end_word(&mut self) {
         let Some(word) = self.word.take() else { return };
-        if !std::mem::take(&mut self.is_target) {
-            self.words.extend(word.expanded());
+        match (std::mem::take(&mut self.is_target), std::mem::take(&mut self.is_input)) {
+            (true, true) => self.input = word.expanded().pop().map(|word| word.text),
+            (true, false) => {}
+            (false, _) => self.words.extend(word.expanded()),
         }
     }
 
     fn end_command(&mut self) {
         self.end_word();
-        self.is_target = false;
-        if !self.words.is_empty() {
-            self.steps.push(Step::Command(std::mem::take(&mut self.words)));
+        (self.is_target, self.is_input) = (false, false);
+        let (words, input) = (std::mem::take(&mut self.words), self.input.take());
+        if words.is_empty() {
+            return;
         }
+        for (_, reader) in self.ends.iter_mut().filter(|(_, reader)| reader.is_none()) {
+            *reader = Some(self.steps.len());
+        }
+        self.steps.push(match input {
+            Some(text) => Step::Fed(words, text),
+            None => Step::Command(words),
+        });
     }
 
     fn single(&mut self) -> Option<()> {
@@ -190,11 +208,15 @@ impl Reader<'_> {
         }
         self.depth += 1;
         let (words, word) = (std::mem::take(&mut self.words), self.word.take());
-        let is_target = std::mem::take(&mut self.is_target);
+        let targets = (std::mem::take(&mut self.is_target), std::mem::take(&mut self.is_input));
+        let (input, ends) = (self.input.take(), std::mem::take(&mut self.ends));
         self.steps.push(Step::Opens);
         self.list(Some(')'))?;
         self.steps.push(Step::Closes);
-        (self.words, self.word, self.is_target) = (words, word, is_target);
+        (self.words, self.word, self.input) = (words, word, input);
+        (self.is_target, self.is_input) = targets;
+        // A text that was begun within, and has not come yet, comes after the line.
+        self.ends.splice(0..0, ends);
         self.depth -= 1;
         Some(())
     }
@@ -232,7 +254,7 @@ impl Reader<'_> {
         if sign == '<' && self.chars.next_if_eq(&'<').is_some() {
             // `<<<` is a word for standard input.
             match self.chars.next_if_eq(&'<') {
-                Some(_) => self.is_target = true,
+                Some(_) => (self.is_target, self.is_input) = (true, true),
                 None => self.text_begins(),
             }
             return Some(());
@@ -242,7 +264,7 @@ impl Reader<'_> {
             return self.nested();
         }
         while self.chars.next_if(|c| matches!(c, '>' | '&' | '|')).is_some() {}
-        self.is_target = true;
+        (self.is_target, self.is_input) = (true, false);
         Some(())
     }
 
@@ -255,19 +277,31 @@ impl Reader<'_> {
         {
             end.extend((!matches!(c, '\'' | '"' | '\\')).then_some(c));
         }
-        self.ends.push(end);
+        self.ends.push((end, None));
     }
 
     fn skip_texts(&mut self) {
-        for end in std::mem::take(&mut self.ends) {
+        for (end, reader) in std::mem::take(&mut self.ends) {
+            let mut text = String::new();
             loop {
                 let mut line = String::new();
                 while let Some(c) = self.chars.next_if(|c| *c != '\n') {
                     line.push(c);
                 }
-                if self.chars.next().is_none() || line.trim_start_matches('\t') == end {
+                let is_last = self.chars.next().is_none();
+                if line.trim_start_matches('\t') == end {
                     break;
                 }
+                text.push_str(&line);
+                text.push('\n');
+                if is_last {
+                    break;
+                }
+            }
+            if let Some(step) = reader.and_then(|reader| self.steps.get_mut(reader))
+                && let Step::Command(words) | Step::Fed(words, _) = step
+            {
+                *step = Step::Fed(std::mem::take(words), text);
             }
         }
     }
@@ -282,6 +316,10 @@ mod tests {
         let word = |word: &Word| format!("{}{}", word.text, if word.is_plain { "" } else { "?" });
         let step = |step: &Step| match step {
             Step::Command(words) => words.iter().map(word).collect::<Vec<_>>().join(" "),
+            Step::Fed(words, text) => {
+                let words = words.iter().map(word).collect::<Vec<_>>().join(" ");
+                format!("{words} <{}>", text.escape_debug())
+            }
             Step::Opens => "[".to_owned(),
             Step::Closes => "]".to_owned(),
         };
@@ -302,8 +340,10 @@ mod tests {
             ("a {b,c}/d '{e,f}' {g..h} x{} { i,j", "a b/d c/d {e,f} {g..h}? x{} { i,j"),
             ("a {b,{c,d}}", "a {b,{c,d}}?"),
             ("a $'it\\'s' b", "a $its? b"),
-            ("a <<X b\nit's\nX\nc", "a b; c"),
-            ("a \"$(cat <<'X'\nit's (so\nX\n)\" b", "[; cat; ]; a $()? b"),
+            ("a <<X b\nit's\nX\nc", "a b <it\\'s\\n>; c"),
+            ("a <<<'b c' d; e", "a d <b c>; e"),
+            ("a <<X | b\nx\nX", "a <x\\n>; b"),
+            ("a \"$(cat <<'X'\nit's (so\nX\n)\" b", "[; cat <it\\'s (so\\n>; ]; a $()? b"),
         ] {
             assert_eq!(shown(line).as_deref(), Some(steps), "{line}");
         }
