@@ -470,3 +470,77 @@ fn an_agents_own_redo_brings_nothing_of_another_session_back() {
     assert_eq!(project.refused("redo --yes").1, "nothing_to_undo");
     assert!(project.root().join("a.txt").exists() && project.root().join("b.txt").exists());
 }
+
+/// What a person staged may be nowhere but in the index.
+#[test]
+fn what_a_person_staged_after_the_agent_had_stopped_is_asked_about() {
+    let project = in_git();
+    project.write("kept.txt", "1\n");
+    git(&project, &["add", "kept.txt"]);
+    git(&project, &["commit", "-qm", "kept"]);
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    project.write("kept.txt", "staged\n");
+    git(&project, &["add", "kept.txt"]);
+    project.write("kept.txt", "1\n");
+    let (before, staged) = (ic_testkit::tree(project.root()), git(&project, &["rev-parse", ":kept.txt"]));
+    assert_eq!(project.refused("undo --yes").1, "foreign_commits");
+    assert_eq!(ic_testkit::tree(project.root()), before);
+    project.json("undo --layer=workflow,effects,files --yes");
+    assert_eq!(git(&project, &["rev-parse", ":kept.txt"]), staged);
+    assert!(!project.root().join("a.txt").exists());
+}
+
+/// What a prompt took off the stash is on it no more: to take it out of the tree would lose it.
+#[test]
+fn what_a_prompt_took_off_the_stash_stays_where_it_is_undone_alone() {
+    for more in [false, true] {
+        let project = in_git();
+        project.write("kept.txt", "1\n");
+        git(&project, &["add", "kept.txt"]);
+        git(&project, &["commit", "-qm", "kept"]);
+        project.write("kept.txt", "mine\n");
+        project.write("new.txt", "mine\n");
+        git(&project, &["stash", "-q", "-u"]);
+        ask(&project, "A", "pop");
+        runs(&project, "A", "git stash pop", || {
+            git(&project, &["stash", "pop", "-q"]);
+            if more {
+                project.write("a.txt", "by the agent\n");
+            }
+        });
+        stop(&project, "A");
+        let words = format!("undo --dispatch {}", work_of(&project, "A"));
+        let plan = preview(&project, &words);
+        if more {
+            project.json(&format!("{words} --yes"));
+        } else {
+            assert_eq!(clashes(&plan), ["kept.txt", "new.txt"], "{plan}");
+            assert_eq!(project.refused(&format!("{words} --yes")).1, "file_conflict");
+        }
+        assert_eq!(
+            (read(&project, "kept.txt").as_str(), read(&project, "new.txt").as_str()),
+            ("mine\n", "mine\n")
+        );
+        assert!(!project.root().join("a.txt").exists());
+    }
+}
+
+#[test]
+fn work_that_was_rebased_under_another_name_can_be_undone_alone() {
+    let project = in_git();
+    git(&project, &["checkout", "-q", "-b", "work"]);
+    ask(&project, "A", "commit");
+    runs(&project, "A", "git commit", || {
+        project.write("a.txt", "by the agent\n");
+        git(&project, &["add", "a.txt"]);
+        git(&project, &["commit", "-qm", "a"]);
+    });
+    stop(&project, "A");
+    let words = format!("undo --dispatch {} --yes", work_of(&project, "A"));
+    git(&project, &["checkout", "-q", "-b", "other", "HEAD~1"]);
+    assert_eq!(project.refused(&words).1, "branch_switched");
+    git(&project, &["commit", "-q", "--allow-empty", "-m", "more"]);
+    git(&project, &["cherry-pick", "work"]);
+    project.json(&words);
+    assert!(!project.root().join("a.txt").exists());
+}

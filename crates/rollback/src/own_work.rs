@@ -145,6 +145,7 @@ pub(super) fn of_dispatch(
     let commits = if is_told {
         // Each call's commits are on record: what else came was pulled, or a person made it.
         leave_brought(workspace, &mut changes, &captures, &recorded)?;
+        leave_unstashed(workspace, &mut changes, &captures)?;
         commits_of(workspace, recorded.clone(), &recorded, others)
     } else {
         let made = heads_between(workspace, &captures, 200)?;
@@ -236,7 +237,11 @@ fn require_one_branch(workspace: &Workspace<'_>, dispatch: &Dispatch, looks: &[C
     let (message, hint) = if first.branch == last.branch && !is_moved(&workspace.root, first, last) {
         let here = git::branch(&workspace.root);
         let is_here = here.is_some() && here == last.branch.as_ref().map(|branch| branch.0.clone());
-        if is_here || !has_branch(&workspace.root, last) || has_commit(&workspace.root, last.head.as_deref())
+        let ends = first.head.as_deref().zip(last.head.as_deref());
+        if is_here
+            || !has_branch(&workspace.root, last)
+            || has_commit(&workspace.root, last.head.as_deref())
+            || ends.is_some_and(|(from, to)| git::has_changes(&workspace.root, from, to))
         {
             return Ok(());
         }
@@ -300,6 +305,25 @@ fn leave_brought(
     let files = report::parse(&log)?.commits.into_iter().flat_map(|commit| commit.files);
     for path in files.map(|path| path_bytes(&path).to_vec()).filter(|path| known.contains(path)) {
         changes.leave(path, "a commit that this work did not make brought it");
+    }
+    Ok(())
+}
+
+/// What the work took off a stash that was there before is no work of its own, and is nowhere else by now.
+fn leave_unstashed(workspace: &Workspace<'_>, changes: &mut Own, captures: &[Checkpoint]) -> Result<()> {
+    let mut looks = captures.iter().filter(|look| !look.link.of_call);
+    let (Some(first), Some(last)) = (looks.next(), looks.next_back()) else { return Ok(()) };
+    let stash = |look: &Checkpoint| -> Result<Vec<String>> {
+        let git = Manifest::read(&workspace.objects, &look.manifest)?.git;
+        Ok(git.map(|git| git.stash.into_iter().map(|entry| entry.commit).collect()).unwrap_or_default())
+    };
+    let (had, has) = (stash(first)?, stash(last)?);
+    let known = changes.paths();
+    for entry in had.iter().filter(|entry| !has.contains(entry)) {
+        let paths = git::stashed_paths(&workspace.root, entry);
+        for path in paths.into_iter().filter(|path| known.contains(path)) {
+            changes.leave(path, "it came off the stash, where others had put it");
+        }
     }
     Ok(())
 }

@@ -56,6 +56,26 @@ pub fn commits_between(root: &Path, from: &str, to: &str, at_most: usize) -> Vec
     said.lines().map(str::to_owned).collect()
 }
 
+/// Whether HEAD has the change of each commit to which `to` leads and `from` does not, under another name: it was rebased, or picked.
+pub fn has_changes(root: &Path, from: &str, to: &str) -> bool {
+    if ic_store::git_dirs(root).is_none() || from == to {
+        return false;
+    }
+    let said = answer(&Git::new(root), &["cherry", "HEAD", to, from]);
+    said.is_some_and(|said| !said.is_empty() && said.lines().all(|line| line.starts_with('-')))
+}
+
+/// The paths of an entry of the stash, those that git did not track too. Without the entry there are none.
+pub fn stashed_paths(root: &Path, entry: &str) -> Vec<Vec<u8>> {
+    let git = Git::new(root);
+    let (base, untracked) = (format!("{entry}^1"), format!("{entry}^3"));
+    let tracked = git.ask(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", &base, entry, "--"]);
+    let untracked = git.ask(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", &untracked]);
+    let said = [tracked, untracked].into_iter().flat_map(|said| said.ok().flatten().unwrap_or_default());
+    let all: Vec<u8> = said.collect();
+    all.split(|b| *b == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
 /// Those of these commits that HEAD, a branch, a tag or a remote still has, in their order: what was amended, or taken off again, is not.
 pub(super) fn still_reached(root: &Path, mut shas: Vec<String>) -> Vec<String> {
     if shas.is_empty() {

@@ -101,7 +101,8 @@ pub fn leaving_newer(target: GitState, current: &GitState, last: &GitState) -> G
     GitState { refs, ..target }
 }
 
-/// What of a plan was moved since `last`, by others than the work that goes back: the first of the branches that it moves, or the stash.
+/// What of a plan was moved since `last`, by others than the work that goes back: the first of the branches that it moves, the stash, or the
+/// index.
 pub fn moved_since(plan: &GitPlan, current: &GitState, last: &GitState) -> Option<String> {
     let known = |name: &[u8]| last.refs.iter().find(|(known, _)| known.0 == name).map(|(_, oid)| oid);
     let is_moved = |moved: &&Moved| {
@@ -111,7 +112,10 @@ pub fn moved_since(plan: &GitPlan, current: &GitState, last: &GitState) -> Optio
         let name = moved.name.strip_prefix(BRANCHES).unwrap_or(&moved.name);
         format!("The branch {}", String::from_utf8_lossy(name))
     });
-    branch.or_else(|| (plan.stash && current.stash != last.stash).then(|| "The stash".to_owned()))
+    let stash = || (plan.stash && current.stash != last.stash).then(|| "The stash".to_owned());
+    // What is staged may be nowhere else.
+    let index = || (plan.index && current.index != last.index).then(|| "The index".to_owned());
+    branch.or_else(stash).or_else(index)
 }
 
 /// Those of `commits` that no branch, stash entry or HEAD of a state leads to, in their order. Of a tip that git has lost nothing is known.
