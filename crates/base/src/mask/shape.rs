@@ -56,6 +56,14 @@ const SHORTEST_ASSIGNED: usize = 4;
 const AUTHORIZATION: &[u8] = b"authorization";
 const SCHEMES: [&[u8]; 3] = [b"bearer ", b"basic ", b"token "];
 const SHORTEST_CREDENTIALS: usize = 8;
+/// Headers whose value is a secret as a whole.
+const HEADERS: [&[u8]; 4] = [b"cookie:", b"x-api-key:", b"x-auth-token:", b"private-token:"];
+const SHORTEST_HEADER_VALUE: usize = 4;
+
+/// An option of `curl` that gives a name and a password.
+const USERS: [&[u8]; 3] = [b"-u", b"--user", b"--proxy-user"];
+const LONGEST_NAME: usize = 128;
+
 const BEARER: &[u8] = b"bearer ";
 const SHORTEST_BEARER: usize = 20;
 
@@ -63,9 +71,10 @@ const SHORTEST_BEARER: usize = 20;
 static PAIRS: ([u64; 1024], [bool; 256]) = pairs();
 
 const fn pairs() -> ([u64; 1024], [bool; 256]) {
-    const OTHERS: [&[u8; 2]; 27] = [
+    const OTHERS: [&[u8; 2]; 37] = [
         b"ey", b"BE", b"Be", b"be", b":/", b"aw", b"AW", b"Aw", b"Ac", b"ac", b"AC", b"au", b"Au", b"AU",
-        b"bE", b"pa", b"Pa", b"PA", b"se", b"Se", b"SE", b"to", b"To", b"TO", b"ap", b"Ap", b"AP",
+        b"bE", b"pa", b"Pa", b"PA", b"se", b"Se", b"SE", b"to", b"To", b"TO", b"ap", b"Ap", b"AP", b"co",
+        b"Co", b"CO", b"x-", b"X-", b"pr", b"Pr", b"PR", b"-u", b"--",
     ];
     let (mut bits, mut firsts) = ([0; 1024], [false; 256]);
     let mut at = 0;
@@ -105,7 +114,10 @@ pub(super) fn verdict(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
         b'B' | b'b' => (&[key, bearer], &[]),
         b'a' => (&[named, authorization, assigned], &[]),
         b'A' => (&[named, authorization, assigned], SHAPES),
-        b'p' | b'P' | b's' | b'S' | b't' | b'T' => (&[assigned], SHAPES),
+        b'p' | b'P' => (&[assigned, http_header], SHAPES),
+        b's' | b'S' | b't' | b'T' => (&[assigned], SHAPES),
+        b'c' | b'C' | b'x' | b'X' => (&[http_header], SHAPES),
+        b'-' => (&[user], &[]),
         _ => (&[], SHAPES),
     };
     let shapes = shapes.iter().filter(|shape| begins(rest, shape.prefix));
@@ -292,17 +304,17 @@ fn assignment(rest: &[u8], from: usize, before: [u8; 2], at_end: bool) -> Verdic
         Some(_) if is_option => spaced,
         Some(_) => return Verdict::No,
     };
-    let at = at + count(at, 2, is_quote);
+    assigned_value(rest, at + count(at, 2, is_quote), at_end)
+}
+
+/// A value without a shape, from a place on.
+fn assigned_value(rest: &[u8], at: usize, at_end: bool) -> Verdict {
     let body = &rest[at..];
     // What a shell puts in is no secret itself.
     if body.first().is_some_and(|b| matches!(b, b'$' | b'{' | b'*' | b'-')) {
         return Verdict::No;
     }
-    let seen = Class::Value.run(&body[..body.len().min(SHORTEST_ASSIGNED)]);
-    if seen == SHORTEST_ASSIGNED {
-        return Verdict::Token { shown: at, hidden: Hidden::Of(Class::Value) };
-    }
-    if seen == body.len() { open(at_end) } else { Verdict::No }
+    of_class(rest, at, (Class::Value, SHORTEST_ASSIGNED), at_end)
 }
 
 /// `Authorization: Bearer ...`, and the other schemes whose credentials stand in one word.
@@ -329,6 +341,65 @@ fn authorization(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
     if is_open { open(at_end) } else { Verdict::No }
 }
 
+/// `Cookie: ...` and headers of the kind.
+fn http_header(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+    let mut is_open = false;
+    for name in HEADERS {
+        match word(rest, name, at_end) {
+            Some(true) if begins_word(before) || before[1] == b'-' => {
+                let spaces = rest[name.len()..].iter().take(2).take_while(|b| **b == b' ').count();
+                let from = name.len() + spaces;
+                // What a shell puts in is no secret itself.
+                if rest.get(from).is_some_and(|b| matches!(b, b'$' | b'{')) {
+                    return Verdict::No;
+                }
+                return of_class(rest, from, (Class::Line, SHORTEST_HEADER_VALUE), at_end);
+            }
+            None => is_open = true,
+            Some(_) => {}
+        }
+    }
+    if is_open { Verdict::More } else { Verdict::No }
+}
+
+/// `-u name:password`: the name is shown.
+fn user(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+    let mut is_open = false;
+    for name in USERS {
+        match prefix(rest, name, at_end) {
+            Some(true) if begins_word(before) && before[1] != b'-' => {
+                let between = |b: &u8| matches!(b, b' ' | b'=' | b'"' | b'\'');
+                let from = name.len() + rest[name.len()..].iter().take(2).take_while(|b| between(b)).count();
+                let body = &rest[from..rest.len().min(from + LONGEST_NAME)];
+                let length = body.iter().position(|b| *b == b':' || !Class::Value.has(*b));
+                return match length {
+                    _ if from == name.len() && rest.len() > from => Verdict::No,
+                    // What the shell puts in, or a second colon (`-u file://`), is no password.
+                    Some(colon) if colon > 0 && body[colon] == b':' && body.get(colon + 1) != Some(&b'/') => {
+                        assigned_value(rest, from + colon + 1, at_end)
+                    }
+                    Some(_) => Verdict::No,
+                    None if body.len() == LONGEST_NAME => Verdict::No,
+                    None => open(at_end),
+                };
+            }
+            None => is_open = true,
+            Some(_) => {}
+        }
+    }
+    if is_open { Verdict::More } else { Verdict::No }
+}
+
+/// At least so many bytes of a class.
+fn of_class(rest: &[u8], from: usize, (class, least): (Class, usize), at_end: bool) -> Verdict {
+    let body = &rest[from..];
+    let seen = class.run(&body[..body.len().min(least)]);
+    if seen == least {
+        return Verdict::Token { shown: from, hidden: Hidden::Of(class) };
+    }
+    if seen == body.len() { open(at_end) } else { Verdict::No }
+}
+
 /// `Bearer ...` by itself, where what follows has a digit as tokens do.
 fn bearer(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
     match word(rest, BEARER, at_end) {
@@ -347,10 +418,5 @@ fn bearer(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
 }
 
 fn credentials(rest: &[u8], from: usize, shortest: usize, at_end: bool) -> Verdict {
-    let body = &rest[from..];
-    let seen = Class::Token68.run(&body[..body.len().min(shortest)]);
-    if seen == shortest {
-        return Verdict::Token { shown: from, hidden: Hidden::Of(Class::Token68) };
-    }
-    if seen == body.len() { open(at_end) } else { Verdict::No }
+    of_class(rest, from, (Class::Token68, shortest), at_end)
 }

@@ -47,6 +47,9 @@ fn tokens() -> Vec<(String, String)> {
     {
         all.push((name.to_owned(), "hunter2".to_owned()));
     }
+    for name in ["curl -u ann:", "--user 'ann:"] {
+        all.push((name.to_owned(), "hunter2".to_owned()));
+    }
     all.push(("https://me:".to_owned(), "pass:w@rd!".to_owned()));
     all.push(("postgres://app:".to_owned(), "p%40ss".to_owned()));
     all.push(("https://".to_owned(), a(40)));
@@ -122,6 +125,23 @@ fn tokens_that_come_in_pieces_are_found_as_if_they_came_in_one() {
 }
 
 #[test]
+fn the_value_of_a_header_that_is_a_secret_as_a_whole_is_hidden_to_the_end_of_its_line() {
+    for name in ["Cookie: ", "cookie:", "set-cookie: ", "X-Api-Key:", "PRIVATE-TOKEN: ", "x-auth-token: "] {
+        for (left, right) in [("curl -H '", "' h"), ("> ", "\nHost: h"), ("{\"a\":\"b\\n", "\"}")] {
+            let text = format!("{left}{name}a=hunter2; b=c{right}");
+            assert_eq!(mask(&text), format!("{left}{name}{MARK}{right}"), "{text}");
+            for size in 1..text.len() {
+                assert_eq!(
+                    String::from_utf8_lossy(&in_pieces(text.as_bytes(), &[size])),
+                    mask(&text),
+                    "{size}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_no_token_stays() {
     let commit = "0123456789abcdef0123456789abcdef01234567";
     let texts = [
@@ -145,6 +165,8 @@ fn what_is_no_token_stays() {
         &"-".repeat(1000),
         "the password: it must be long; a secret is no token=abcd, PASSWORD=$PASSWORD, --secret -x, api_key=''",
         "passwords = secrets(12) and tokens=4096; tokenize; secretly; token_count=12345",
+        "git add -u . && git push -u origin main:main2 && sort -u a:b; date -u +%H:%M; set -u; docker run -u 1000:100 x",
+        "Cookie: $C\"; the cookie: a\"; cookies: there are many; -u $USER:$PASS, --user ann",
         "計劃 é \u{202e} …[masked]",
         "",
     ];

@@ -19,6 +19,8 @@ pub(super) enum Class {
     Token68,
     /// What a shell takes for one word of an assignment.
     Value,
+    /// What stands in one line and in no quotes.
+    Line,
 }
 
 impl Class {
@@ -33,6 +35,7 @@ impl Class {
             Self::Token68 => {
                 b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'=')
             }
+            Self::Line => (b.is_ascii_graphic() || b == b' ') && !matches!(b, b'"' | b'\'' | b'`' | b'\\'),
             Self::Value => {
                 b.is_ascii_graphic()
                     && !matches!(
