@@ -544,3 +544,30 @@ fn work_that_was_rebased_under_another_name_can_be_undone_alone() {
     project.json(&words);
     assert!(!project.root().join("a.txt").exists());
 }
+
+/// Each command of a hint can be run as it stands, and the redo is done after the last one.
+#[test]
+fn the_hint_of_a_refused_redo_leads_on() {
+    for is_committed in [false, true] {
+        let project = in_git();
+        project.write("kept.txt", "1\n2\n3\n4\n5\n6\n7\n");
+        git(&project, &["add", "kept.txt"]);
+        git(&project, &["commit", "-qm", "kept"]);
+        writes(&project, "A", "write", "kept.txt", "1\n2\n3\n4\n5\n6\nseven\n");
+        let done = ic_testkit::tree(project.root());
+        project.json("undo --yes");
+        project.write("kept.txt", "one\n2\n3\n4\n5\n6\n7\n");
+        if is_committed {
+            git(&project, &["commit", "-qam", "mine"]);
+        }
+        let refused = project.run("redo --yes --json");
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let hint = refused.stderr.split("ic checkpoint restore ").nth(1).expect("a command").to_owned();
+        let (restore, redo) = hint.split_once("; then: ic rollback undo ").expect("a second command");
+        project.json(&format!("checkpoint restore {restore}"));
+        let redo = redo.split_once(" --yes").expect("a flag").0;
+        assert_eq!(project.json(&format!("rollback undo {redo} --yes"))["status"], "undone");
+        assert_eq!(read(&project, "kept.txt"), "1\n2\n3\n4\n5\n6\nseven\n");
+        assert_eq!(ic_testkit::tree(project.root()).len(), done.len());
+    }
+}

@@ -6,7 +6,7 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::Restore;
 use ic_journal::made::safety_of;
-use ic_journal::table::RollbackRecord;
+use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_journal::{Course, Force, steps};
 use ic_kernel::Kernel;
 use ic_store::path_from_bytes;
@@ -120,6 +120,19 @@ fn to_put_back<'k>(
         Code::WorkRunning => error.hint("end it first; then call again"),
         Code::GitBusy => {
             error.hint("wait until git is done, or remove the lock that a dead git left; then call again")
+        }
+        // A redo would mean that restore.
+        Code::FileConflict | Code::ForeignCommits => {
+            let again = match remembered.status {
+                RollbackStatus::Done => format!("ic rollback undo {} --yes", remembered.id.short()),
+                _ => "call again".to_owned(),
+            };
+            let hint =
+                error.get_hint().filter(|hint| !hint.is_empty()).map(|hint| format!("{hint}; then: {again}"));
+            match hint {
+                Some(hint) => error.hint(hint),
+                None => error,
+            }
         }
         _ => error,
     })?;
@@ -249,10 +262,7 @@ fn refuse_conflict(report: &Report, is_of_effects: bool) -> Result<()> {
 }
 
 fn by_hand(back_to: &CheckpointId, path: &str, error: Diagnosis) -> Diagnosis {
-    error.hint(format!(
-        "restore it by hand, then call again: ic checkpoint restore {}{path} --force --yes",
-        back_to.short()
-    ))
+    error.hint(format!("restore it by hand: ic checkpoint restore {}{path} --force --yes", back_to.short()))
 }
 
 /// Errors: `file_conflict`, naming what somebody changed since the rollback restored it.
@@ -267,8 +277,8 @@ fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<
     let left = restores.iter().rev().find_map(|restore| restore.restored_id.as_ref());
     let hint = left.map_or_else(String::new, |left| {
         format!(
-            "this restores it (and keeps your changes in a checkpoint): ic checkpoint restore {} --yes; then, by the \
-             rollback's id: ic rollback undo ID --yes (redo means that restore then)",
+            "this restores it (and keeps your changes in a checkpoint, your commits below refs/ic/rolled-back/): \
+             ic checkpoint restore {} --force --yes",
             left.short()
         )
     });
