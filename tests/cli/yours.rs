@@ -469,6 +469,12 @@ fn an_agents_own_redo_brings_nothing_of_another_session_back() {
     }
     assert_eq!(project.refused("redo --yes").1, "nothing_to_undo");
     assert!(project.root().join("a.txt").exists() && project.root().join("b.txt").exists());
+    // Nor where nothing of its own was ever undone.
+    writes(&project, "C", "of c", "c.txt", "c\n");
+    project.json(&format!("undo --dispatch {a} --yes"));
+    let none = project.run_with("CLAUDE_CODE_SESSION_ID", "C", "redo --yes");
+    assert_eq!((none.code, none.error().as_str()), (Some(1), "nothing_to_undo"), "{none:?}");
+    assert!(!project.root().join("a.txt").exists());
 }
 
 /// What a person staged may be nowhere but in the index.

@@ -81,10 +81,8 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
     };
     // An agent's own shell brings nothing back that was undone elsewhere.
     let is_elsewhere = |own: &RunId| by.as_ref().is_some_and(|by| by.run_id != *own);
-    if let (Some(own), Some(rollback)) = (&kernel.own_run, &rollback)
-        && is_elsewhere(own)
-    {
-        return Ok(Newest::Rollback(rollback.id.clone()));
+    if kernel.own_run.as_ref().is_some_and(is_elsewhere) {
+        return rollback.map(|rollback| Newest::Rollback(rollback.id)).ok_or_else(nothing);
     }
     match (rollback, restore, by) {
         // The newest restore is part of a rollback: that is undone as a whole, whatever its run.
@@ -95,9 +93,11 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
         }
         (_, Some(_), None) => Ok(Newest::Restore),
         (Some(rollback), ..) => Ok(Newest::Rollback(rollback.id)),
-        (None, None, _) => {
-            Err(Diagnosis::new(Code::NothingToUndo, "There is no rollback or restore to undo here.")
-                .hint("see what there was: ic rollback list; ic checkpoint list"))
-        }
+        (None, None, _) => Err(nothing()),
     }
+}
+
+fn nothing() -> Diagnosis {
+    Diagnosis::new(Code::NothingToUndo, "There is no rollback or restore to undo here.")
+        .hint("see what there was: ic rollback list; ic checkpoint list")
 }
