@@ -5,7 +5,7 @@
 #     scripts/bench.sh [PART...] [--quick] [--write]
 #
 # PART is kernel, checkpoint, workflow, rewind, rollback, undo or hooks; without one, all of them (ten minutes to half an
-# hour). --quick takes small sizes and holds nothing to its bound. --write renews docs/BENCHMARKS.md and its plots; it wants all the parts, in full.
+# hour). --quick takes small sizes and holds nothing to its bound. --write renews what was measured of docs/BENCHMARKS.md and its plots.
 # IC_BIN names a binary to measure instead of a release build. Needs cargo, git, the sqlite3 shell and python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."

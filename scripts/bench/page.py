@@ -13,20 +13,57 @@ LEFT, TOP, WIDTH, HEIGHT = 70, 46, 470, 270
 
 
 def write(report):
-    """The page, and one SVG for each plot."""
+    """The page, and one SVG for each plot. What was not measured this time stays as it is, with the day on which it was."""
     os.makedirs(os.path.join(DOCS, "benchmarks"), exist_ok=True)
-    lines = [HEAD, machine(report.ic), ""]
+    page = os.path.join(DOCS, "BENCHMARKS.md")
+    sections, plots = read(page)
+    today = f"Measured on {datetime.date.today()}: {machine(report.ic)}"
     for section, rows in itertools.groupby(report.rows, key=lambda row: row.section):
-        lines += [f"## {section[0].upper()}{section[1:]}", ""]
-        lines += table(list(rows), section)
-    if report.plots:
-        lines += ["## How cost grows", "", GROWTH, ""]
+        title = section[0].upper() + section[1:]
+        before = figures(sections.get(title, []))
+        sections[title] = [today, "", *table(list(rows), section, before)]
     for plot in report.plots:
         with open(os.path.join(DOCS, "benchmarks", f"{plot.slug}.svg"), "w") as out:
             out.write(svg(plot))
-        lines += [f"![{plot.title}](benchmarks/{plot.slug}.svg)", "", *numbers(plot), ""]
-    with open(os.path.join(DOCS, "BENCHMARKS.md"), "w") as out:
+        plots[plot.slug] = [f"![{plot.title}](benchmarks/{plot.slug}.svg)", "", *numbers(plot), ""]
+    lines = [HEAD]
+    for title, body in sections.items():
+        lines += [f"## {title}", "", *body]
+    if plots:
+        lines += [f"## {GROWS}", "", GROWTH, "", *itertools.chain(*plots.values())]
+    with open(page, "w") as out:
         out.write("\n".join(lines).rstrip() + "\n")
+
+
+def read(page):
+    """The sections of the page as it is, by their titles, and its plots, by their names: the lines of each."""
+    sections, plots, into = {}, {}, []
+    with open(page) as lines:
+        for line in lines.read().splitlines():
+            if line == f"## {GROWS}":
+                into = []
+            elif line.startswith("## "):
+                into = sections.setdefault(line[3:], [])
+            elif line.startswith("![") and "(benchmarks/" in line:
+                into = plots.setdefault(line.split("(benchmarks/")[1].split(".svg")[0], [])
+                into.append(line)
+            else:
+                into.append(line)
+    for body in sections.values():
+        body[:] = body[1:] if body[:1] == [""] else body
+    return sections, plots
+
+
+def figures(body):
+    """What the table of a section says, by the names of its rows."""
+    found, column = {}, None
+    for line in body:
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("|") else []
+        if "figure" in cells:
+            column = cells.index("figure")
+        elif column is not None and len(cells) > column:
+            found[cells[0]] = cells[column]
+    return found
 
 
 HEAD = """# Benchmarks
@@ -34,8 +71,11 @@ HEAD = """# Benchmarks
 Written by `bash scripts/bench.sh --write`; run it to get your own. Every figure is of whole processes, from start to exit, with
 a warm file cache and durable writes. Both sides of a line run in turn (A B A B ...), so that a machine whose speed drifts slows both;
 the ratio is the median of the ratios of the pairs, and what stands in brackets is the range from the first quartile to the third
-(of all samples, where there are three or fewer). A bound is what the design asks for; a line that misses its bound says so.
+(of all samples, where there are three or fewer). A bound is what the design asks for; a line that misses its bound says so. What stands under
+"before" is the figure that the page had until then.
 """
+
+GROWS = "How cost grows"
 
 GROWTH = "Both axes are logarithmic: a flat line does not grow, a diagonal one grows with the size."
 
@@ -52,19 +92,20 @@ def machine(ic):
     kind = output("stat", "-f", "-c", "%T", os.environ.get("TMPDIR", "/var/tmp"))
     versions = [output(ic, "--version"), output("git", "--version"), "sqlite3 " + output("sqlite3", "--version").split()[0],
                 output("rustc", "--version").split(" (")[0], f"Python {platform.python_version()}"]
-    return (f"Measured on {datetime.date.today()}: {len(names)} x {names[0] if names else platform.machine()}, {memory:.0f} GiB, "
+    return (f"{len(names)} x {names[0] if names else platform.machine()}, {memory:.0f} GiB, "
             f"{platform.system()} {platform.release()}, {kind}; {', '.join(versions)}.")
 
 
-def table(rows, section):
+def table(rows, section, before):
     against = section.split(" against ")[1] if " against " in section else None
-    lines = [f"| | ic, ms | {against or 'other'}, ms | figure | bound | |" if against else "| | ic, ms | figure | bound | |",
-             "|---|---|---|---|---|---|" if against else "|---|---|---|---|---|"]
+    other = f" {against} |".replace(" |", ", ms |") if against else ""
+    lines = [f"| | ic, ms |{other} figure | before | bound | |", "|---|---|---|---|---|---|" + ("---|" if against else "")]
     for row in rows:
         name = row.name.replace("|", "\\|")
         other = f" {row.theirs} |" if against else ""
         verdict = f"**{row.verdict}**" if row.verdict == "OVER" else row.verdict
-        lines.append(f"| {name} | {row.mine} |{other} {row.figure} | {row.limit.replace('<=', '≤')} | {verdict} |")
+        limit = row.limit.replace("<=", "≤")
+        lines.append(f"| {name} | {row.mine} |{other} {row.figure} | {before.get(name, '')} | {limit} | {verdict} |")
     return [*lines, ""]
 
 

@@ -70,7 +70,7 @@ def compare(report, rows):
             peaks.append(mine.peak)
             rewinds.append((mine.seconds, application.deletes().seconds))
         report.begin(f"rewinds of {rows:,} rows", "sqlite3")
-        report.ratio("half of the rows, with the archive", *zip(*rewinds), limit=3)
+        report.ratio("half of the rows, with the archive", *zip(*rewinds), limit=2.5)
         report.ratio("preview", *zip(*previews), limit=1.5)
         report.figure("peak memory", max(peaks), "MiB")
 

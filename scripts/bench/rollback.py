@@ -100,7 +100,7 @@ def bench(report):
             project.back("--yes", "--force")
         report.begin(f"rollback over every layer: {files:,} files, 100 changed, {EFFECTS} effects, {rows:,} rows", "doing it by hand")
         report.time("plan", plans, 0.3)
-        report.time("the whole", wholes, 2)
+        report.time("the whole", wholes, 0.3)
         for kind, seconds in steps.items():
             report.time(f"of it: {kind}", seconds)
         report.ratio("the whole", wholes, hands)
