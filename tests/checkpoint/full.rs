@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, Outcome, one_file};
 use serde_json::Value;
 
 use crate::disk::{Tmpfs, assert_full, fill, free, noise};
@@ -12,6 +12,16 @@ use crate::world::{create, list, restored_elsewhere, tree};
 
 #[test]
 fn what_only_reads_answers_on_a_disk_that_is_full_and_changes_nothing_there() {
+    reads_of_a_full_disk(false);
+}
+
+#[test]
+fn beside_the_logs_that_were_left_as_well() {
+    reads_of_a_full_disk(true);
+}
+
+/// `with_logs`: those of ledger and store stand beside them, as calls leave them, with their shared memory; else nothing does.
+fn reads_of_a_full_disk(with_logs: bool) {
     let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
     let point = cli.home().join("small");
     let Some(_disk) = Tmpfs::mount(&point, 24) else { return };
@@ -34,6 +44,12 @@ fn what_only_reads_answers_on_a_disk_that_is_full_and_changes_nothing_there() {
         &["run", "list"],
     ];
     let with_room: Vec<Outcome> = reads.iter().map(|verb| cli.run(*verb)).collect();
+    if !with_logs {
+        for name in ["ic.db", "objects.db"] {
+            one_file(&point.join(name));
+        }
+    }
+    assert_eq!(point.join("ic.db-wal").exists() && point.join("objects.db-wal").exists(), with_logs);
     let ballast = fill(&point, 0);
     let said = |outcome: &Outcome| (outcome.code, outcome.stdout.clone());
     for (verb, expected) in reads.iter().zip(&with_room) {
@@ -49,8 +65,11 @@ fn what_only_reads_answers_on_a_disk_that_is_full_and_changes_nothing_there() {
             assert_eq!(said(&outcome), said(&with_room[0]), "{outcome:?}");
         }
     });
-    for verb in [&["checkpoint", "create", "--json"][..], &["events", "tail", "--follow", "--json"]] {
-        let outcome = cli.run(verb);
+    // Who follows keeps others away only where there is no room for memory that is shared.
+    let writes: [&[&str]; 2] =
+        [&["checkpoint", "create", "--json"], &["events", "tail", "--follow", "--json"]];
+    for verb in &writes[..if with_logs { 1 } else { 2 }] {
+        let outcome = cli.run(*verb);
         assert_full(&outcome, "what writes, and what would keep all others away");
         let error: Value = serde_json::from_str(&outcome.stderr).expect("an error line");
         let hint = error["error"]["hint"].as_str().unwrap_or_default();

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ic_testkit::{Cli, long, tell};
+use ic_testkit::{Cli, long, one_file, put_one_file, tell};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -110,7 +110,8 @@ pub(crate) fn bytes_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries =
         fs::read_dir(directory).expect("the directory").map(|entry| entry.expect("an entry").path());
     entries
-        .filter(|path| path.is_file())
+        // Memory that is shared: whoever opens a database makes it anew.
+        .filter(|path| path.is_file() && !path.to_string_lossy().ends_with("-shm"))
         .map(|path| (path.clone(), fs::read(&path).expect("a file")))
         .collect()
 }
@@ -155,6 +156,7 @@ fn one_ledger_has_one_store_whatever_it_is_called_by() {
     assert_whole(&cli, &whole, "through links");
     // A renamed ledger finds the store that knows it.
     let renamed = place.path().join("renamed.db");
+    one_file(&ledger);
     fs::rename(&ledger, &renamed).expect("another name");
     let cli = cli.with_db(&renamed);
     assert_whole(&cli, &whole, "renamed");
@@ -243,8 +245,11 @@ fn a_store_of_another_ledger_is_refused_and_nothing_is_written() {
     let run = one.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
     let (store, aside) = (one.root().join(".ic"), one.home().join("aside.db"));
     let objects = store.join("objects.db");
+    one_file(&objects);
     fs::copy(&objects, &aside).expect("keep its own");
-    fs::copy(two.root().join(".ic/objects.db"), &objects).expect("another's store");
+    let other = two.root().join(".ic/objects.db");
+    one_file(&other);
+    fs::copy(other, &objects).expect("another's store");
     let before = bytes_of(&store);
     for arguments in [
         &["checkpoint", "create"][..],
@@ -275,11 +280,11 @@ fn copies_moves_and_backups_keep_their_store() {
     let store = cli.root().join(".ic");
     // A backup of the ledger, while its store goes on.
     let backup = cli.home().join("backup.db");
-    fs::copy(store.join("ic.db"), &backup).expect("a backup");
+    cli.ok(["backup", backup.to_str().expect("a plain path")]);
     fs::write(cli.root().join("later"), "later").expect("a file");
     create(&cli);
     for (n, has_id) in [true, false].into_iter().enumerate() {
-        fs::copy(&backup, store.join("ic.db")).expect("the backup, back");
+        put_one_file(&store.join("ic.db"), &fs::read(&backup).expect("the backup"));
         if !has_id {
             // The backup is of before there were ids: its migration gave it a new one.
             forget_store(&store.join("ic.db"), "00000000-0000-7000-8000-0000000000ff");
@@ -289,6 +294,7 @@ fn copies_moves_and_backups_keep_their_store() {
     }
     // An empty ledger knows nothing of the store that it finds.
     let other = project();
+    one_file(&store.join("objects.db"));
     fs::copy(store.join("objects.db"), other.root().join(".ic/objects.db")).expect("a store");
     assert_eq!(other.refused(["checkpoint", "create"]), (Some(2), "foreign_store".to_owned()));
     // The project as a whole, copied and moved.

@@ -115,6 +115,9 @@ const SCENES: &[Scene] = &[
     Scene { code: "timed_out", before: with_story, call: "dispatch wait 0a00000f --timeout 0s" },
     Scene { code: "gate_blocked", before: with_story, call: "run advance @" },
     Scene { code: "paused", before: by_hand, call: "run advance @" },
+    Scene { code: "file_exists", before: copied, call: "backup copy.db" },
+    Scene { code: "ledger_behind", before: restored, call: "run advance @" },
+    Scene { code: "foreign_log", before: replaced, call: "run status @" },
     Scene { code: "run_not_active", before: cancelled, call: "run rollback 0a000002 --to-phase draft" },
     Scene { code: "rolling_back", before: rolling, call: "run advance @" },
     Scene { code: "unknown_phase", before: short, call: "run rollback @ --to-phase Draft" },
@@ -299,6 +302,34 @@ fn completed(project: &Project) {
 fn redacted(project: &Project) {
     short(project);
     project.ok("events redact 1 --reason 'a token was pasted'");
+}
+
+fn copied(project: &Project) {
+    short(project);
+    project.ok("backup copy.db");
+}
+
+/// An older copy is in the ledger's place, without the log.
+fn restored(project: &Project) {
+    copied(project);
+    project.ok("run advance @");
+    let ledger = ledger_of(project);
+    std::fs::rename(project.root().join("copy.db"), &ledger).expect("the copy, in its place");
+    std::fs::remove_file(format!("{ledger}-wal")).expect("the log");
+}
+
+/// An older copy is in the ledger's place, beside a log that was begun later.
+fn replaced(project: &Project) {
+    copied(project);
+    project.ok("run advance @");
+    // Closing by the means of SQLite alone folds the log in; the next call begins another one.
+    sql(project, "SELECT 1");
+    project.ok("run create --goal Port");
+    std::fs::rename(project.root().join("copy.db"), ledger_of(project)).expect("the copy, in its place");
+}
+
+fn ledger_of(project: &Project) -> String {
+    project.database().path().expect("its path").to_owned()
 }
 
 fn newer(project: &Project) {

@@ -44,6 +44,7 @@ const CALLS: &[&str] = &[
     "where",
     "version",
     "health",
+    "backup copy.db",
     "run create --goal other --phases a,b,c --project sub --scope-id other",
     "run list",
     "run list --active --limit 1",
@@ -379,7 +380,16 @@ fn only_known_statements_are_no_data() {
         .filter(|sql| !is_data(sql))
         .map(|sql| sql.split(' ').take(2).collect::<Vec<_>>().join(" "))
         .collect();
-    let known = ["-- committed", "-- making", "BEGIN DEFERRED", "BEGIN IMMEDIATE", "COMMIT", "VACUUM"];
+    let known = [
+        "-- committed",
+        "-- copying",
+        "-- making",
+        "-- naming",
+        "BEGIN DEFERRED",
+        "BEGIN IMMEDIATE",
+        "COMMIT",
+        "VACUUM",
+    ];
     for sql in &others {
         assert!(known.contains(&sql.as_str()) || sql.starts_with("PRAGMA"), "{sql}");
     }

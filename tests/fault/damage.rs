@@ -1,6 +1,6 @@
 //! Flipped bytes and changed texts. The seed is printed; `IC_TEST_SEED` repeats a campaign.
 
-use ic_testkit::{Random, rounds, tell};
+use ic_testkit::{Random, one_file, put_one_file, rounds, tell};
 use rusqlite::Connection;
 
 use crate::filled::Filled;
@@ -9,7 +9,7 @@ use crate::verbs::assert_graceful;
 #[test]
 fn flipped_bytes_end_in_an_answer_or_an_error_never_in_a_panic() {
     let filled = Filled::new();
-    let whole = std::fs::read(filled.cli.db()).expect("the ledger");
+    let whole = one_file(&filled.cli.db());
     let mut random = Random::seeded();
     let mut broken = 0;
     for round in rounds(25) {
@@ -18,7 +18,7 @@ fn flipped_bytes_end_in_an_answer_or_an_error_never_in_a_panic() {
             let at = random.place_in(damaged.len());
             damaged[at] ^= 1 << random.below(8);
         }
-        std::fs::write(filled.cli.db(), &damaged).expect("the damaged ledger");
+        put_one_file(&filled.cli.db(), &damaged);
         for verb in filled.reads() {
             let outcome = filled.cli.run(&verb);
             assert_graceful(&verb, &outcome);

@@ -1,5 +1,6 @@
 //! A statement that fails in the middle takes everything back.
 
+use ic_testkit::{one_file, put_one_file};
 use rusqlite::Connection;
 
 use crate::filled::Filled;
@@ -20,12 +21,12 @@ const TABLES: [&str; 10] = [
 #[test]
 fn a_failing_statement_takes_the_whole_verb_back() {
     let filled = Filled::new();
-    let saved = std::fs::read(filled.cli.db()).expect("a ledger that nobody has open is one file");
+    let saved = one_file(&filled.cli.db());
     let mut met = std::collections::BTreeMap::new();
     for table in TABLES {
         for action in ["INSERT", "UPDATE"] {
             for verb in filled.writes() {
-                std::fs::write(filled.cli.db(), &saved).expect("the ledger as it was");
+                put_one_file(&filled.cli.db(), &saved);
                 Connection::open(filled.cli.db())
                     .and_then(|ledger| {
                         ledger.execute_batch(&format!(

@@ -14,6 +14,7 @@ const CALLS: &[&str] = &[
     "version",
     "where",
     "health",
+    "backup ../copy.db",
     "config show",
     "completions bash",
     "man pages",

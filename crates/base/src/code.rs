@@ -154,6 +154,8 @@ codes! {
     CheckpointNeeded = "checkpoint_needed", No;
     /// Another ledger keeps its content in the same store.
     StoreShared = "store_shared", No;
+    /// The file that would be made is there already.
+    FileExists = "file_exists", No;
     /// The project has its ledger elsewhere.
     LedgerExists = "ledger_exists", No;
     /// The workflow has done nothing that could be rolled back.
@@ -207,6 +209,10 @@ codes! {
     ForeignDatabase = "foreign_database", Failure;
     /// The object store belongs to another ledger.
     ForeignStore = "foreign_store", Failure;
+    /// The log beside the ledger was written for another file.
+    ForeignLog = "foreign_log", Failure;
+    /// The store remembers a newer event than the ledger has.
+    LedgerBehind = "ledger_behind", Failure;
     /// The file system cannot hold a ledger safely.
     UnsupportedFs = "unsupported_fs", Failure;
     /// Another process held the ledger past the timeout.

@@ -14,8 +14,14 @@ use sha2::{Digest, Sha256};
 type Hash = [u8; 32];
 
 /// As in the product; its tables are made by it.
-const SCHEMA: SideSchema =
-    SideSchema { application_id: 0x6963_4f62, version: 2, page_size: 4096, sql: "", upgrades: &[] };
+const SCHEMA: SideSchema = SideSchema {
+    application_id: 0x6963_4f62,
+    version: 2,
+    page_size: 4096,
+    owner: "SELECT NULL",
+    sql: "",
+    upgrades: &[],
+};
 
 /// The file of an empty store.
 static EMPTY: LazyLock<Vec<u8>> = LazyLock::new(|| {

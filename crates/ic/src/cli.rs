@@ -5,8 +5,9 @@ use clap::builder::styling::{AnsiColor, Styles};
 use ic_base::{Code, Diagnosis, Result};
 
 use crate::commands::{
-    Run, blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook, hooks,
-    init, log, man, redo, rewind, rollback, run, session, status, undo, verbs, version, r#where, workflow,
+    Run, backup, blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook,
+    hooks, init, log, man, redo, rewind, rollback, run, session, status, undo, verbs, version, r#where,
+    workflow,
 };
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -52,6 +53,7 @@ const NOUNS: &str = "\
 \x1b[1m\x1b[32mThe program:\x1b[0m
   where         Print the path of the ledger that commands use here
   config        Show the settings in force, and their sources
+  backup        Copy the ledger to a file, while others work with it
   health        Check the health of the ledger
   completions   Print a script for completion in a shell
   man           Write the manual pages
@@ -155,6 +157,7 @@ verbs! {
         /// The project's configuration
         #[command(subcommand)]
         Config(Later<config::Verb>),
+        Backup(backup::Backup),
         Health(health::Health),
         Completions(completions::Completions),
         Man(man::Man),

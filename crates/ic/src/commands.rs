@@ -25,6 +25,7 @@ macro_rules! verbs {
 }
 pub(crate) use verbs;
 
+pub(crate) mod backup;
 pub(crate) mod blame;
 pub(crate) mod checkpoint;
 pub(crate) mod compensation;

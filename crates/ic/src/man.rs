@@ -36,6 +36,14 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 const FILES: &[(&str, &str)] = &[
     (".git/ic/ic.db", "The ledger of a git repository; its linked work trees share it."),
     (".ic/ic.db", "The ledger of a directory that is in no git repository."),
+    (
+        "ic.db-wal",
+        "The newest changes of the ledger, beside it. A copy of ic.db alone lacks them: ic backup copies both.",
+    ),
+    (
+        "ic.db.head",
+        "What was the newest event of the ledger, beside it: who opens an older copy in its place learns of it.",
+    ),
     ("objects.db", "The content of checkpoints, beside the ledger."),
     ("ic.db.reserve", "Reserved space for a prune on a full disk, beside the ledger; it holds no data."),
     ("rewinds/", "The rows that rewinds and rollbacks removed, beside the ledger."),

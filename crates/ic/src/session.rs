@@ -104,6 +104,9 @@ impl Session {
                 self.started.elapsed()
             );
         }
+        if let Some(words) = ledger.behind_in_words() {
+            self.output.warn(&words);
+        }
         let project = Project { directory: self.directory.clone(), root: place.root };
         let mut kernel = Kernel::new(ledger, context, project);
         kernel.caller = self.caller(dispatch)?;

@@ -11,6 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{NO_ROOM, diagnose, is_busy};
+use crate::{log, private};
 
 /// How a ledger is opened.
 #[derive(Debug, Clone, Copy)]
@@ -67,6 +68,11 @@ pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Ope
 
 /// `is_alone`: to look only. A process that wrote here would keep all others away for as long as it lives, and there is no room anyway.
 fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> Result<Opened> {
+    ic_dirsync::once_a_log();
+    // What an earlier call left under an umask that takes its owner's bits away would refuse every write.
+    for suffix in ["-wal", "-shm"] {
+        let _ = private::mend(&log::sibling(path, suffix));
+    }
     // Without SQLITE_OPEN_CREATE: a mistyped path must not become an empty database. NO_MUTEX, because one
     // thread at a time uses a connection.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

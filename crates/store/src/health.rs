@@ -7,7 +7,7 @@ use ic_base::Result;
 
 use crate::error::diagnose;
 use crate::ledger::Ledger;
-use crate::{filesystem, migrate, sqlite_version};
+use crate::{filesystem, log, migrate, sqlite_version};
 
 /// Less free space than this is not healthy: a migration copies the ledger.
 const MIN_FREE_BYTES: u64 = 64 * 1024 * 1024;
@@ -30,6 +30,8 @@ pub fn examine(ledger: &Ledger) -> Result<Vec<Check>> {
         foreign_keys(ledger),
         schema(ledger)?,
         journal(ledger)?,
+        head(ledger),
+        log_beside(ledger.path()),
         Check { name: "sqlite", ok: true, detail: sqlite_version().to_owned() },
         file_system(ledger.path()),
         permissions(ledger.path()),
@@ -72,6 +74,25 @@ fn journal(ledger: &Ledger) -> Result<Check> {
         .query_row("PRAGMA journal_mode", [], |row| row.get(0))
         .map_err(|e| diagnose(e, "reading the journal mode"))?;
     Ok(Check { name: "journal", ok: mode == "wal", detail: mode })
+}
+
+/// Whether the store has held newer events than the ledger has.
+fn head(ledger: &Ledger) -> Check {
+    let behind = ledger.behind_in_words();
+    Check { name: "head", ok: behind.is_none(), detail: behind.unwrap_or_else(|| "ok".to_owned()) }
+}
+
+/// What stands beside the file, and how to copy both. It is no fault however long it is.
+fn log_beside(path: &Path) -> Check {
+    let length = log::length(&log::real(path));
+    let detail = match length {
+        0 => "none: the file is whole".to_owned(),
+        length => format!(
+            "{} KiB beside the file, of its newest changes; copy both with: ic backup FILE",
+            length.div_ceil(1024)
+        ),
+    };
+    Check { name: "log", ok: true, detail }
 }
 
 fn file_system(path: &Path) -> Check {

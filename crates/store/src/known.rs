@@ -28,7 +28,9 @@ impl Ledger {
         self.write(|tx| {
             tx.execute("UPDATE ledger SET id = $1, has_store = 1 WHERE has_store = 0", &[&id.as_str()])
                 .map(|_| ())
-        })
+        })?;
+        self.keep_in_file();
+        Ok(())
     }
 }
 

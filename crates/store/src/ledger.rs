@@ -3,8 +3,10 @@
 //! Locking: SQLite's write-ahead log. Any number of readers see a snapshot each; writers take turns, and every
 //! write transaction begins IMMEDIATE, because a deferred one that upgrades fails at once with BUSY_SNAPSHOT.
 //! A waiting process polls with short random pauses (SQLite's own back-off starves somebody when dozens wait).
-//! Durability: `synchronous=FULL`, so that what was acknowledged survives a loss of power.
+//! Durability: `synchronous=FULL`, so that what was acknowledged survives a loss of power. The commit is the one flush of a call: the
+//! log stays for the next one as long as it is small ([`crate::log`]).
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,8 +16,9 @@ use rusqlite::Connection;
 use crate::connection::{InAHurry, OpenOptions, Opened, configure, connect, no_room};
 use crate::error::{diagnose, no_ledger};
 use crate::lock::{Held, Rank};
+use crate::remembered::{Behind, Remembered, said};
 use crate::transaction::{Snapshot, Transaction};
-use crate::{faults, migrate};
+use crate::{faults, log, migrate};
 
 /// An open ledger of the newest schema.
 pub struct Ledger {
@@ -23,14 +26,19 @@ pub struct Ledger {
     in_a_hurry: InAHurry,
     is_alone: bool,
     path: PathBuf,
+    remembered: RefCell<Remembered>,
+    /// It was opened to look: nothing is written, beside it neither.
+    is_look: bool,
 }
 
 impl Ledger {
     /// Opens the ledger at `path`, and migrates it first if it is of an older schema (after a backup).
     ///
-    /// Errors: `no_ledger`, `newer_schema`, `foreign_database`, `busy`, `corrupt`, `permission_denied`, `migration_failed`.
+    /// Errors: `no_ledger`, `newer_schema`, `foreign_database`, `busy`, `corrupt`, `permission_denied`, `migration_failed`,
+    /// `foreign_log`.
     pub fn open(path: &Path, options: OpenOptions, context: &Context) -> Result<Self> {
         require_file(path)?;
+        let mut remembered = Remembered::before_opening(path, options)?;
         let mut opened = connect(path, options)?;
         if migrate::version_of(&opened.connection, path)? != migrate::LATEST {
             // A migration writes, and a ledger on a full disk can only be read.
@@ -38,8 +46,9 @@ impl Ledger {
                 return Err(no_room(path));
             }
             migrate::bring_up_to_date(&mut opened.connection, path, options, context)?;
+            remembered.keep_in_file();
         }
-        Ok(Self::new(opened, path))
+        Self::new(opened, path, remembered, false)
     }
 
     /// Opens the ledger at `path` as it is, to look at it: it is never migrated, and refuses to be written.
@@ -47,18 +56,27 @@ impl Ledger {
     /// `None` if it is of an older schema. Errors: as of [`Ledger::open`].
     pub fn open_to_look(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
         require_file(path)?;
+        let remembered = Remembered::before_opening(path, options)?;
         let opened = connect(path, options)?;
         opened
             .connection
             .execute_batch("PRAGMA query_only=ON")
             .map_err(|e| diagnose(e, "configuring the ledger"))?;
-        let is_latest = migrate::version_of(&opened.connection, path)? == migrate::LATEST;
-        Ok(is_latest.then(|| Self::new(opened, path)))
+        if migrate::version_of(&opened.connection, path)? != migrate::LATEST {
+            return Ok(None);
+        }
+        Self::new(opened, path, remembered, true).map(Some)
     }
 
-    fn new(opened: Opened, path: &Path) -> Self {
+    fn new(opened: Opened, path: &Path, mut remembered: Remembered, is_look: bool) -> Result<Self> {
         let Opened { connection, in_a_hurry, is_alone } = opened;
-        Self { connection, in_a_hurry, is_alone, path: path.to_owned() }
+        remembered.compare(&connection)?;
+        // The log is folded in where the store is told of it.
+        connection
+            .pragma_update(None, "wal_autocheckpoint", 0)
+            .map_err(|e| diagnose(e, "configuring the ledger"))?;
+        let remembered = RefCell::new(remembered);
+        Ok(Self { connection, in_a_hurry, is_alone, path: path.to_owned(), remembered, is_look })
     }
 
     /// A ledger in memory, for tests of the crates above.
@@ -68,7 +86,7 @@ impl Ledger {
         configure(&connection)?;
         migrate::create_schema(&mut connection, &Context::system())?;
         let opened = Opened { connection, in_a_hurry: InAHurry::default(), is_alone: false };
-        Ok(Self::new(opened, Path::new(":memory:")))
+        Self::new(opened, Path::new(":memory:"), Remembered::nothing(), false)
     }
 
     /// The ledger's file.
@@ -88,9 +106,10 @@ impl Ledger {
     /// Runs `write` in one transaction and commits it, durably, if it returns `Ok`; else nothing is changed.
     ///
     /// The closure may be run again by other back ends, so it has no effects outside the transaction.
-    /// Errors: `busy` when other writers held the ledger past the timeout; `disk_full`.
+    /// Errors: `busy` when other writers held the ledger past the timeout; `disk_full`; `ledger_behind`.
     pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
         self.require_room()?;
+        self.remembered.borrow().require_newest()?;
         // The last rank: every process needs the ledger, so nothing else is waited for under its lock.
         let _held = Held::new(Rank::Ledger);
         self.statement("BEGIN IMMEDIATE", "waiting for the ledger")?;
@@ -98,6 +117,7 @@ impl Ledger {
             Ok(value) => match self.statement("COMMIT", "committing to the ledger") {
                 Ok(()) => {
                     faults::statement("-- committed");
+                    self.remembered.borrow_mut().committed(&self.connection);
                     Ok(value)
                 }
                 Err(error) => {
@@ -127,6 +147,7 @@ impl Ledger {
         self.require_room()?;
         // Zeroing what is freed (secure_delete) is not enough: pages that split as the file grew keep copies of rows in
         // their unused parts.
+        self.remembered.borrow_mut().file_changes(&self.connection);
         faults::statement("VACUUM");
         self.connection
             .execute_batch("VACUUM")
@@ -148,6 +169,21 @@ impl Ledger {
             .map_err(|e| diagnose(e, "watching the ledger"))
     }
 
+    /// The newest event of the ledger and of what its store remembers, if the store has held a newer one or another.
+    pub fn behind(&self) -> Option<Behind> {
+        self.remembered.borrow().behind().cloned()
+    }
+
+    /// The same in words, for a person who reads the ledger all the same.
+    pub fn behind_in_words(&self) -> Option<String> {
+        self.behind().map(|behind| said(&self.path, &behind))
+    }
+
+    /// What was just written is read by others from the file alone.
+    pub(crate) fn keep_in_file(&self) {
+        self.remembered.borrow_mut().keep_in_file();
+    }
+
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -165,6 +201,17 @@ impl Ledger {
     fn abandon(&self) {
         if !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        // Who has no room writes nothing, and who only looks changes nothing.
+        if !self.is_look && !self.is_alone {
+            self.remembered.get_mut().close(&self.connection);
+        } else if log::length(&log::real(&self.path)) > 0 {
+            log::leave(&self.connection);
         }
     }
 }

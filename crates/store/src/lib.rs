@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
+mod backup;
 mod connection;
 mod error;
 pub mod faults;
@@ -18,16 +19,20 @@ mod known;
 mod ledger;
 mod locate;
 pub mod lock;
+mod log;
 mod migrate;
+mod note;
 pub mod private;
 pub mod reference;
 pub mod regular;
+mod remembered;
 pub mod reserve;
 mod side;
 mod transaction;
 pub mod trust;
 mod values;
 
+pub use backup::{CopiedHead, Unnamed, require_place as require_place_for_copy};
 pub use connection::OpenOptions;
 pub use foreign::{
     DATABASE_SIDE_SUFFIXES, copy_database, has_usual_side_files, has_write_ahead_log, is_database,
@@ -40,6 +45,7 @@ pub use known::Identity;
 pub use ledger::Ledger;
 pub use locate::{FoundBy, Lookup, Place, create, initial_place, locate, project_root};
 pub use migrate::LATEST;
+pub use remembered::{Behind, accept};
 pub use side::{Durability, Side, SideSchema, remove_side};
 pub use transaction::{Snapshot, Transaction};
 pub use values::{Param, Row, path_bytes, path_from_bytes};

@@ -15,7 +15,7 @@ use crate::git_dirs::{dirs_of, git_dirs, trim};
 use crate::ledger::Ledger;
 use crate::regular::read_line;
 use crate::values::{path_bytes, path_from_bytes};
-use crate::{faults, filesystem, migrate, private, trust};
+use crate::{faults, filesystem, log, migrate, private, trust};
 
 const FILE_NAME: &str = "ic.db";
 
@@ -55,6 +55,14 @@ pub struct Place {
     pub root: PathBuf,
     /// How it was found.
     pub found_by: FoundBy,
+}
+
+impl Place {
+    /// The log that stands beside the ledger now, with its newest changes; `None` if there is none.
+    pub fn log(&self) -> Option<PathBuf> {
+        let db = log::real(&self.db);
+        (log::length(&db) > 0).then(|| log::path_of(&db))
+    }
 }
 
 /// Finds the ledger: the flag, the environment, then upwards from the working directory.

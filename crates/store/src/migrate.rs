@@ -5,7 +5,7 @@
 //! start compares one integer and never runs the migrator. Before existing data is migrated, a consistent copy of
 //! the ledger (mode 0600) is laid beside it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use ic_base::{Code, Context, Diagnose, Diagnosis, Result, Timestamp};
@@ -17,6 +17,7 @@ use crate::connection::{OpenOptions, Opened, connect, no_room, use_wal};
 use crate::error::{busy, diagnose, no_ledger};
 use crate::identity::APPLICATION_ID;
 use crate::lock::{FileLock, Mode, Rank};
+use crate::log::sibling;
 use crate::{faults, identity, private};
 
 mod embedded {
@@ -255,12 +256,6 @@ fn lock(path: &Path, timeout: Duration) -> Result<FileLock> {
     let doing = || format!("locking {}", lock_path.display());
     let taken = FileLock::take(&lock_path, Rank::Schema, Mode::Exclusive, timeout).while_doing(doing)?;
     taken.ok_or_else(|| busy(&doing()))
-}
-
-fn sibling(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 #[cfg(test)]

@@ -4,18 +4,20 @@
 //! Cost: content is appended in short transactions that do not wait for the disk; [`Durability::Synced`] on the last one
 //! makes them all durable, because the log is one file that is written in order.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rusqlite::Connection;
-use rusqlite::config::DbConfig;
 
 use crate::connection::{InAHurry, OpenOptions, Opened, configure, no_room, open, use_wal};
 use crate::error::diagnose;
 use crate::lock::{Held, Rank};
+use crate::note::{Head, Log, Note, Stamp};
+use crate::remembered::{alone, fits};
 use crate::transaction::{Snapshot, Transaction};
-use crate::{faults, private};
+use crate::{faults, log, private};
 
 /// What a side database is made of.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +30,8 @@ pub struct SideSchema {
     pub page_size: u32,
     /// Its tables.
     pub sql: &'static str,
+    /// Asks whose it is.
+    pub owner: &'static str,
     /// What brings a database of version 1, 2, ... to the one after it.
     pub upgrades: &'static [&'static str],
 }
@@ -58,6 +62,10 @@ pub struct Side {
     options: OpenOptions,
     /// Its log held something before it was opened.
     had_log: bool,
+    /// It was made by this process.
+    is_new: bool,
+    /// Something was committed.
+    has_written: Cell<bool>,
 }
 
 impl Side {
@@ -72,13 +80,25 @@ impl Side {
             }
             made => made.map(drop).while_doing(doing)?,
         }
-        let had_log = std::fs::metadata(sibling(path, "-wal")).is_ok_and(|meta| meta.len() > 0);
+        let had_log = log::length(path) > 0;
+        require_own_log(path, schema)?;
         let Opened { connection, in_a_hurry, is_alone } =
             open(path, options, &doing()).map_err(|e| damaged(path, e))?;
         let path = path.to_owned();
-        let side = Self { connection, in_a_hurry, is_alone, path, schema: *schema, options, had_log };
+        let mut side = Self {
+            connection,
+            in_a_hurry,
+            is_alone,
+            path,
+            schema: *schema,
+            options,
+            had_log,
+            is_new: false,
+            has_written: Cell::new(false),
+        };
         if side.pragma("user_version")? == 0 {
             side.create()?;
+            side.is_new = true;
         }
         configure(&side.connection)?;
         side.check()?;
@@ -114,7 +134,7 @@ impl Side {
     pub fn leave(self) {
         if self.had_log {
             // Whoever closes a database last writes its log into it. A log that is made by looking is removed by closing.
-            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+            log::leave(&self.connection);
         }
     }
 
@@ -139,6 +159,10 @@ impl Side {
         sync_directory(to).while_doing(doing)?;
         faults::statement("-- renamed");
         Ok(())
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// Whether there is a database at `path`, perhaps unfinished.
@@ -193,6 +217,7 @@ impl Side {
         self.execute("BEGIN IMMEDIATE")?;
         let result = write(&Transaction::new(&self.connection)).and_then(|value| {
             self.execute("COMMIT")?;
+            self.has_written.set(true);
             Ok(value)
         });
         if result.is_err() && !self.connection.is_autocommit() {
@@ -225,10 +250,15 @@ impl Side {
         self.empty_log().map(|_| ())
     }
 
+    /// Empties the log, so that the file's length is that of its content.
+    pub fn settle(&self) -> Result<bool> {
+        self.require_room()?;
+        self.empty_log()
+    }
+
     /// Empties the log if it is long: what is deleted takes room in it, before it gives any back. Returns whether it is short now.
     pub fn empty_long_log(&self) -> Result<bool> {
-        let length = std::fs::metadata(sibling(&self.path, "-wal")).map_or(0, |meta| meta.len());
-        if length > LONG_LOG { self.empty_log() } else { Ok(true) }
+        if log::length(&self.path) > LONG_LOG { self.empty_log() } else { Ok(true) }
     }
 
     /// Whoever reads meanwhile keeps it long: that is no error, it is emptied another time. It is not waited for: the caller holds the
@@ -336,6 +366,63 @@ impl Side {
     }
 }
 
+impl Drop for Side {
+    fn drop(&mut self) {
+        // The next one appends to it. What a new one is, and whose, stands in its file, so that it is known without its log. Who has no
+        // room changes nothing.
+        let stays = log::stays(&self.path) && !self.is_new;
+        if stays && self.has_written.get() && !self.is_alone {
+            self.remember_log();
+        }
+        if stays || (self.is_alone && log::length(&self.path) > 0) {
+            log::leave(&self.connection);
+        }
+    }
+}
+
+impl Side {
+    /// Remembers which log this database has: another one in its place must not be written over by it.
+    fn remember_log(&self) {
+        let owner = self.connection.query_row(self.schema.owner, [], |row| row.get::<_, String>(0));
+        let (Ok(ledger), Ok(Some(salts))) = (owner, log::salts(&self.path)) else { return };
+        let file = std::fs::metadata(&self.path).ok().map(|meta| Stamp::of(&meta));
+        let log = Some(Log { salts, base: None, file });
+        let note = Note { ledger, head: Head { seq: 0, hash: "-".to_owned() }, log };
+        if Note::read(&self.path).as_ref() != Some(&note) {
+            // It helps who replaces the file, and is needed for nothing else.
+            let _ = note.write(&self.path);
+        }
+    }
+}
+
+/// Errors: `foreign_store` if the log that another ledger's store left would be played into this one. Of an older state of the same
+/// store it is: what comes of that is content whose hash is right, or is found out to be none.
+fn require_own_log(path: &Path, schema: &SideSchema) -> Result<()> {
+    let (Some(note), Ok(Some(salts)), Ok(meta)) =
+        (Note::read(path), log::salts(path), std::fs::metadata(path))
+    else {
+        return Ok(());
+    };
+    let is_noted = note.log.as_ref().is_some_and(|log| log.salts == salts);
+    if !is_noted || fits(&note, salts, &meta) {
+        return Ok(());
+    }
+    let owner = alone(path).map(|file| file.query_row(schema.owner, [], |row| row.get::<_, String>(0)));
+    match owner {
+        Some(Ok(owner)) if owner != note.ledger => Err(Diagnosis::new(
+            Code::ForeignStore,
+            format!(
+                "{} holds the content of another ledger, and the log beside it is not its own.",
+                path.display()
+            ),
+        )
+        .hint("put this ledger's own objects.db back; to keep that one, move it and its -wal away")
+        .detail("store", path.to_string_lossy().into_owned())
+        .detail("belongs_to", owner)),
+        _ => Ok(()),
+    }
+}
+
 /// What SQLite says of a file that it cannot read, in the words of what the file is: a damaged ledger is another matter.
 fn damaged(path: &Path, error: Diagnosis) -> Diagnosis {
     let is_of_the_file = std::error::Error::source(&error).is_some();
@@ -353,9 +440,9 @@ fn damaged(path: &Path, error: Diagnosis) -> Diagnosis {
 /// Removes the database at `path` with its log; that it is not there is no error. Nobody may have it open.
 pub fn remove_side(path: &Path) -> Result<()> {
     // The database last: a log that outlived it would be played into the next database of that name.
-    for suffix in ["-wal", "-shm", "-journal", ""] {
+    for suffix in ["-wal", "-shm", "-journal", ".head", ""] {
         faults::statement("-- removing a part of an object store");
-        let part = sibling(path, suffix);
+        let part = log::sibling(path, suffix);
         match std::fs::remove_file(&part) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(e).while_doing(|| format!("removing {}", part.display()));
@@ -364,13 +451,6 @@ pub fn remove_side(path: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The path with something after its name.
-fn sibling(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 fn sync_directory(of: &Path) -> std::io::Result<()> {

@@ -1,5 +1,6 @@
 //! Fixtures and builders for tests: a kernel in memory, and a world: a project on disk driven through the real binary.
 
+mod alone;
 mod campaign;
 mod cli;
 mod database;
@@ -12,6 +13,7 @@ mod terminal;
 mod worker;
 mod world;
 
+pub use alone::{one_file, put_one_file};
 pub use campaign::{Random, Rounds, cases, long, rounds, tell, time};
 pub use cli::{Cli, Outcome};
 pub use database::Database;

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod auto;
+pub mod backup;
 mod create;
 mod git;
 pub mod health;

@@ -34,7 +34,7 @@ pub fn objects_path(ledger: &Path) -> PathBuf {
 }
 
 /// By the whole name of the ledger's file, which is the one on disk.
-fn store_of(ledger: &Path) -> PathBuf {
+pub(super) fn store_of(ledger: &Path) -> PathBuf {
     match ledger.file_name() {
         Some(name) if name != USUAL => ledger.with_file_name([name, OsStr::new(STORE)].join(OsStr::new("."))),
         _ => ledger.with_file_name(STORE),

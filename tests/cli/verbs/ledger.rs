@@ -31,6 +31,13 @@ fn version() {
 
 #[test]
 fn health() {
+    Page::of("ic backup", |_| {})
+        .does("backup copy.db")
+        .refuses("backup copy.db", 1, "file_exists")
+        .does("backup --replace --content copy.db")
+        .refuses("backup .ic/copy.db", 3, "invalid_value")
+        .refuses("backup none/copy.db", 3, "invalid_value")
+        .ends();
     Page::of("ic health", |_| {}).does("health").refuses("health --db missing.db", 3, "no_ledger").ends();
 }
 

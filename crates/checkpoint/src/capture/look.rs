@@ -23,8 +23,14 @@ use crate::objects::Objects;
 use crate::tree::Reason;
 use crate::tree::join;
 
-/// What the names of a ledger's files end with, after its own: of its object store, of their locks, and of its caches and reserve.
-const OF_LEDGER: [&[u8]; 7] = [
+/// What the names of a ledger's files end with, after its own: of its object store, of their locks, and of its caches, its reserve and
+/// what is remembered of it. Its logs stay beside it between two calls.
+const OF_LEDGER: [&[u8]; 12] = [
+    b".head",
+    b".objects.db.head",
+    b".objects.db-wal",
+    b".objects.db-shm",
+    b".objects.db-journal",
     b".lock",
     b".lock.turn",
     b".reserve",
@@ -187,11 +193,17 @@ impl Looker<'_, '_> {
     /// Whether a name is that of a store, a lock, a reserve or caches, beside the ledger that it is named after. An old store under a ledger
     /// that records more would lack what the ledger refers to. Only such names are looked behind.
     fn belongs_to_ledger(&self, name: &[u8]) -> bool {
-        OF_LEDGER.iter().any(|end| {
-            // The store of a ledger with the usual name has a name without it.
-            let ledger = if *name == end[1..] { Some(&b"ic.db"[..]) } else { name.strip_suffix(*end) };
-            ledger.is_some_and(|ledger| self.has(ledger) && is_ledger_head(&self.head(ledger)))
-        })
+        let is_ledger = |name: &[u8]| self.has(name) && is_ledger_head(&self.head(name));
+        let is_log =
+            || DATABASE_SIDE_SUFFIXES.iter().any(|end| name.strip_suffix(*end).is_some_and(is_ledger));
+        // The store of a ledger with the usual name has a name without it.
+        let is_of_store = || {
+            OF_LEDGER.iter().any(|end| {
+                let ledger = if *name == end[1..] { Some(&b"ic.db"[..]) } else { name.strip_suffix(*end) };
+                ledger.is_some_and(is_ledger)
+            })
+        };
+        is_log() || is_of_store()
     }
 
     /// How a file begins; zeros where it cannot be read so far.

@@ -245,7 +245,7 @@ fn another_ledger_and_its_store_are_left_out_by_name() {
     let (ledger, _) = ic_store::create(&place, false, &root, options, &ic_base::Context::system()).unwrap();
     let of_store = ["team.db.objects.cache", "team.db.objects.db", "team.db.objects.db.lock"];
     project.write("team.db.objects.cache/a", "stat");
-    for name in of_store[1..].iter().chain(&["team.db.lock", "team.db.reserve"]) {
+    for name in of_store[1..].iter().chain(&["team.db.head", "team.db.lock", "team.db.reserve"]) {
         project.write(name, "content");
     }
     project.write("other.objects.db", "no ledger is beside it");
@@ -254,7 +254,7 @@ fn another_ledger_and_its_store_are_left_out_by_name() {
     drop(ledger);
     let closed = project.capture();
     let mut names: Vec<&str> =
-        ["team.db", "team.db.lock", "team.db.reserve"].into_iter().chain(of_store).collect();
+        ["team.db", "team.db.head", "team.db.lock", "team.db.reserve"].into_iter().chain(of_store).collect();
     names.sort_unstable();
     let expected: Vec<_> = names.iter().map(|name| (name.as_bytes().to_vec(), Reason::Ledger)).collect();
     for captured in [in_use, closed] {

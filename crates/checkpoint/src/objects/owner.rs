@@ -49,6 +49,11 @@ impl Objects {
         self.side().use_log()
     }
 
+    /// Copies the whole file as it is at one moment, to become `to`; it stays this ledger's.
+    pub fn copy_for(&self, to: &Path) -> Result<ic_store::Unnamed> {
+        self.side().copy_for(to, self.patience())
+    }
+
     /// Closes a store that is not ours, and leaves it to the byte as it was found.
     pub fn leave(self) {
         if let Ok(side) = self.side.into_inner() {

@@ -33,6 +33,7 @@ const SCHEMA: SideSchema = SideSchema {
     application_id: 0x6963_4f62,
     version: 2,
     page_size: 4096,
+    owner: "SELECT ledger FROM store",
     upgrades: &[second_version!()],
     sql: concat!(
         "

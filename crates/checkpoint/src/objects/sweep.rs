@@ -48,6 +48,8 @@ const WORTH_KEEPING: usize = 60;
 impl Objects {
     /// Removes every object that is not in `live` and was kept at `before` or earlier. The caller holds the store's lock alone.
     pub fn sweep(&self, live: &HashSet<Hash>, before: Timestamp) -> Result<Swept> {
+        // What is in the log and in the file is counted once. On a full disk it stays as it is, and is emptied on the way.
+        let _ = self.side().settle();
         let old_size = self.file_size();
         self.clear_unfinished()?;
         let packs = self.listed(before)?;

@@ -4,6 +4,7 @@ use ic_store::health::{self, Check};
 use ic_worktree::repair;
 
 use crate::commands::prelude::*;
+use crate::environment::Environment;
 use crate::text::path_text;
 use crate::views::ledger::{CheckJson, HealthJson};
 
@@ -15,12 +16,19 @@ use crate::views::ledger::{CheckJson, HealthJson};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic health
-  ic health --json | jq -e .ok")]
-pub(crate) struct Health {}
+  ic health --json | jq -e .ok
+  ic health --accept-older")]
+pub(crate) struct Health {
+    /// Accept this ledger though the store has held newer events; set a log aside that is not its own
+    #[arg(long)]
+    accept_older: bool,
+}
 
 impl Health {
-    #[allow(clippy::unused_self, reason = "verbs share one shape")]
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        if self.accept_older {
+            accept(session)?;
+        }
         let kernel = session.kernel()?;
         let mut checks = health::examine(&kernel.ledger)?;
         checks.extend(ic_worktree::health::examine(&kernel)?);
@@ -38,4 +46,13 @@ impl Health {
         })?;
         Ok(if ok { Exit::Done } else { Exit::Failure })
     }
+}
+
+/// Gives up what is missing; a log that is set aside is named.
+fn accept(session: &Session) -> Result<()> {
+    let db = session.place()?.db;
+    if let Some(log) = ic_store::accept(&db, session.options(), Environment::context().now())? {
+        session.output.warn(&format!("The log that is not this file's is now {}.", path_text(&log)));
+    }
+    Ok(())
 }

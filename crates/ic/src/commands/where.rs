@@ -4,6 +4,8 @@ use crate::commands::prelude::*;
 use crate::views::ledger::WhereJson;
 
 /// Print the path of the ledger that commands use here.
+///
+/// A copy of this file alone can lack the newest changes, which stand in its log (-wal): ic backup FILE copies both.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic where

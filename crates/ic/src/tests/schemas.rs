@@ -31,7 +31,7 @@ use crate::views::event::{CursorJson, EventJson, RedactedJson, VerifyJson};
 use crate::views::gate::{AdvanceJson, GateCheckJson, GateRuleJson};
 use crate::views::history::HistoryJson;
 use crate::views::hooks::{HooksDoctorJson, HooksJson};
-use crate::views::ledger::{HealthJson, InitJson, VersionJson, WhereJson};
+use crate::views::ledger::{BackupJson, HealthJson, InitJson, VersionJson, WhereJson};
 use crate::views::log::LogEntryJson;
 use crate::views::man::ManJson;
 use crate::views::rewind::RewindJson;
@@ -54,6 +54,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic init", "init"),
     ("ic where", "where"),
     ("ic version", "version"),
+    ("ic backup", "backup"),
     ("ic health", "health"),
     ("ic man", "man"),
     ("ic undo", "rollback"),
@@ -148,7 +149,7 @@ const RAW: &[&str] = &["ic checkpoint cat", "ic run artifact cat", "ic completio
 
 /// Every shape with its title, what it describes, and its schema.
 pub(super) fn shapes() -> Vec<(&'static str, Value)> {
-    [shapes_of_runs(), shapes_of_the_rest()].concat()
+    [shapes_of_runs(), shapes_of_the_ledger(), shapes_of_the_rest()].concat()
 }
 
 pub(super) fn shapes_of_runs() -> Vec<(&'static str, Value)> {
@@ -164,6 +165,13 @@ pub(super) fn shapes_of_runs() -> Vec<(&'static str, Value)> {
         ("cancel", schema::<CancelJson>("Cancelled run")),
         ("reopen", schema::<ReopenJson>("Reopened run")),
         ("session", schema::<SessionJson>("Session of a coding agent")),
+    ]
+}
+
+pub(super) fn shapes_of_the_ledger() -> Vec<(&'static str, Value)> {
+    vec![
+        ("backup", schema::<BackupJson>("A copy of the ledger")),
+        ("health", schema::<HealthJson>("Health of the ledger")),
     ]
 }
 
@@ -220,7 +228,6 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("where", schema::<WhereJson>("Place of the ledger")),
         ("init", schema::<InitJson>("New or existing ledger")),
         ("version", schema::<VersionJson>("Versions")),
-        ("health", schema::<HealthJson>("Health of the ledger")),
         ("man", schema::<ManJson>("Manual in a directory")),
         ("hooks", schema::<HooksJson>("Settings of a coding agent")),
         ("hooks-doctor", schema::<Vec<HooksDoctorJson>>("Hooks of coding agents")),

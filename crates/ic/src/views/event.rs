@@ -30,9 +30,9 @@ shape! {
             report.first_bad.as_ref().map(|(seq, problem)| BadJson { seq: *seq, problem: problem.clone() }),
     }
 
-    struct HeadJson {
-        seq: i64,
-        hash: String,
+    pub(crate) struct HeadJson {
+        pub(crate) seq: i64,
+        pub(crate) hash: String,
     }
 
     struct BadJson {

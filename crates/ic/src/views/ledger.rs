@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use ic_kernel::Kernel;
 use ic_store::Place;
 use ic_store::health::Check;
+use ic_worktree::backup::Backup;
 
 use crate::text::{Cell, Table, style};
+use crate::views::event::HeadJson;
 use crate::views::exact;
 
 shape! {
@@ -17,6 +20,8 @@ shape! {
         db: String = place.db.to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
         db_b64: Option<String> = exact(&place.db),
+        /// The log of the ledger's newest changes, beside its file; null if there is none. To copy both: `ic backup`.
+        log: Option<String> = place.log().map(|path| path.to_string_lossy().into_owned()),
         store: String = place.store.to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
         store_b64: Option<String> = exact(&place.store),
@@ -35,6 +40,22 @@ shape! {
         pub(crate) place: WhereJson,
         /// False if it existed already.
         pub(crate) created: bool,
+    }
+
+    /// A copy of the ledger (`backup`).
+    pub(crate) struct BackupJson from (kernel: &Kernel, file: &Path, made: &Backup) where
+        content = made.content.as_ref();
+    {
+        db: String = kernel.ledger.path().to_string_lossy().into_owned(),
+        path: String = file.to_string_lossy().into_owned(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path_b64: Option<String> = exact(file),
+        bytes: u64 = made.bytes,
+        /// The newest event of the copy, as `events verify --expect-head` takes it.
+        chain_head: HeadJson = HeadJson { seq: made.head.seq, hash: made.head.hash.clone() },
+        /// The copy of the content of checkpoints; null if it was not asked for, or there is none.
+        content_path: Option<String> = content.map(|(path, _)| path.to_string_lossy().into_owned()),
+        content_bytes: Option<u64> = content.map(|(_, bytes)| *bytes),
     }
 
     /// Versions (`version`).

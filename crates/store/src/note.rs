@@ -1,0 +1,234 @@
+//! What a store remembers of its ledger's newest event and of its log, in a small file beside it (`ic.db.head`).
+//!
+//! A ledger between two calls is two files, and a copy of one of them is no copy. So whoever opens it learns of it when
+//!
+//! - its events are older than what the store remembers: the file was restored from a copy, or its log was removed. It can be read;
+//!   writing is refused until that is accepted, because what is missing may still be found;
+//! - its log belongs to another file: SQLite would play it into whatever stands in its file's place. Nothing is opened then.
+//!
+//! The note is written without a flush, after the commit that it tells of: it can be behind what is durable, never ahead. It is a help
+//! and no duty: what cannot be read is none, and what cannot be written is left. It is written whole, at once and in place, so readers
+//! need no lock, and a sum at its end tells one that was cut off.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::log::{self, Salts};
+use crate::private;
+
+/// Its length in bytes: an older, longer one leaves no end behind.
+const SIZE: usize = 320;
+
+/// What it begins with; a newer version may have more to say, in a form of its own.
+const MARK: &str = "ic-head 1";
+
+/// Stands for what is not known, or not there.
+const UNKNOWN: &str = "-";
+
+/// What the store remembers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The ledger's id.
+    pub(crate) ledger: String,
+    /// Its newest event.
+    pub(crate) head: Head,
+    /// The log that was left.
+    pub(crate) log: Option<Log>,
+}
+
+/// The newest event: its number and its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) seq: i64,
+    pub(crate) hash: String,
+}
+
+/// A log that was left beside its database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Log {
+    pub(crate) salts: Salts,
+    /// The newest event in the file when the log was begun: the file never goes behind it. `None`: not known.
+    pub(crate) base: Option<i64>,
+    /// The file that it belongs to; `None`: it was being written, as who folds the log in does.
+    pub(crate) file: Option<Stamp>,
+}
+
+/// Which file it is, and that nobody wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    inode: u64,
+    seconds: i64,
+    nanos: i64,
+    size: u64,
+}
+
+impl Stamp {
+    pub(crate) fn of(meta: &Metadata) -> Self {
+        Self { inode: meta.ino(), seconds: meta.mtime(), nanos: meta.mtime_nsec(), size: meta.len() }
+    }
+}
+
+/// Where the note of the ledger at `path` is, which is no link.
+pub(crate) fn path_of(path: &Path) -> PathBuf {
+    log::sibling(path, ".head")
+}
+
+impl Note {
+    /// What is remembered of the ledger at `path`; `None` if nothing is, or nothing that can be read.
+    pub(crate) fn read(path: &Path) -> Option<Self> {
+        let mut bytes = [0; SIZE];
+        let mut options = File::options();
+        let file = options.read(true).custom_flags(flags()).open(path_of(path)).ok()?;
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        Self::parse(std::str::from_utf8(&bytes).ok()?)
+    }
+
+    /// Remembers it. Another user's, or a link in its place, is left alone.
+    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+        let mut options = File::options();
+        options.write(true).create(true).truncate(false).custom_flags(flags());
+        let file = private::open(&path_of(path), &mut options)?;
+        if file.metadata()?.len() == 0 && rustix::process::geteuid().is_root() {
+            // Who is root for one call leaves a file that its user can write, as SQLite does with the log.
+            let of = std::fs::metadata(path)?;
+            std::os::unix::fs::fchown(&file, Some(of.uid()), Some(of.gid()))?;
+        }
+        file.write_all_at(self.text().as_bytes(), 0)
+    }
+
+    fn text(&self) -> String {
+        let log = self.log.as_ref().map_or_else(
+            || UNKNOWN.to_owned(),
+            |log| {
+                let base = log.base.map_or_else(|| UNKNOWN.to_owned(), |base| base.to_string());
+                let file = log.file.map_or_else(
+                    || UNKNOWN.to_owned(),
+                    |file| format!("{}:{}.{:09}:{}", file.inode, file.seconds, file.nanos, file.size),
+                );
+                format!("{:016x} {base} {file}", log.salts)
+            },
+        );
+        let said = format!("{MARK} {} {} {} {log}", self.ledger, self.head.seq, self.head.hash);
+        let text = format!("{said} {:016x}", sum(&said));
+        format!("{text:<width$}\n", width = SIZE - 1)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (said, its_sum) = text.trim_end().rsplit_once(' ')?;
+        if u64::from_str_radix(its_sum, 16).ok()? != sum(said) {
+            return None;
+        }
+        let mut words = said.strip_prefix(MARK)?.strip_prefix(' ')?.split(' ');
+        let ledger = words.next()?.to_owned();
+        let head = Head { seq: words.next()?.parse().ok()?, hash: words.next()?.to_owned() };
+        let log = match words.next()? {
+            UNKNOWN => None,
+            salts => {
+                let salts = Salts::from_str_radix(salts, 16).ok()?;
+                let (base, file) = (words.next()?, words.next()?);
+                let base = if base == UNKNOWN { None } else { Some(base.parse().ok()?) };
+                let file = if file == UNKNOWN { None } else { Some(stamp(file)?) };
+                Some(Log { salts, base, file })
+            }
+        };
+        words.next().is_none().then_some(Self { ledger, head, log })
+    }
+}
+
+/// Forgets what is remembered of the ledger at `path`.
+pub(crate) fn forget(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path_of(path)) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+fn stamp(word: &str) -> Option<Stamp> {
+    let (inode, rest) = word.split_once(':')?;
+    let (time, size) = rest.split_once(':')?;
+    let (seconds, nanos) = time.split_once('.')?;
+    Some(Stamp {
+        inode: inode.parse().ok()?,
+        seconds: seconds.parse().ok()?,
+        nanos: nanos.parse().ok()?,
+        size: size.parse().ok()?,
+    })
+}
+
+/// A pipe in its place is not waited for, and a link not followed.
+fn flags() -> i32 {
+    (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()
+}
+
+/// FNV-1a: it tells a line that was cut off, and guards against nobody.
+fn sum(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notes() -> Vec<Note> {
+        let stamp = Stamp { inode: u64::MAX, seconds: i64::MIN, nanos: 7, size: 4096 };
+        let log = Log { salts: 0x00ab_cdef_0123_4567, base: None, file: None };
+        let of = |log| Note {
+            ledger: "01a20e35-f0d5-7d6d-a614-a22f478dca86".into(),
+            head: Head { seq: i64::MAX, hash: "f".repeat(64) },
+            log,
+        };
+        vec![
+            of(None),
+            of(Some(log.clone())),
+            of(Some(Log { base: Some(0), ..log.clone() })),
+            of(Some(Log { base: Some(i64::MAX), file: Some(stamp), ..log })),
+        ]
+    }
+
+    #[test]
+    fn what_is_remembered_is_read_again_and_overwritten_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("ic.db");
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(Note::read(&path), None);
+        for note in notes().iter().rev().chain(&notes()) {
+            note.write(&path).unwrap();
+            assert_eq!(Note::read(&path).as_ref(), Some(note));
+            assert_eq!(std::fs::metadata(path_of(&path)).unwrap().len(), SIZE as u64);
+        }
+        forget(&path).unwrap();
+        forget(&path).unwrap();
+        assert_eq!(Note::read(&path), None);
+    }
+
+    #[test]
+    fn what_was_cut_off_or_changed_is_not_believed() {
+        let text = notes()[3].text();
+        assert!(Note::parse(&text).is_some());
+        for at in 0..text.trim_end().len() {
+            let mut other = text.clone().into_bytes();
+            other[at] ^= 1;
+            assert_eq!(Note::parse(&String::from_utf8(other).unwrap()), None, "{at}");
+            assert_eq!(Note::parse(&text[..at]), None, "{at}");
+        }
+        assert_eq!(Note::parse(""), None);
+    }
+
+    #[test]
+    fn nothing_is_read_or_written_through_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("ic.db");
+        let other = place.path().join("other");
+        std::fs::write(&path, "").unwrap();
+        std::fs::write(&other, notes()[0].text()).unwrap();
+        std::os::unix::fs::symlink(&other, path_of(&path)).unwrap();
+        assert_eq!(Note::read(&path), None);
+        assert!(notes()[1].write(&path).is_err());
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), notes()[0].text());
+    }
+}

@@ -1,0 +1,334 @@
+//! What an open ledger does about its log and about what the store remembers of it ([`crate::note`]).
+//!
+//! A call that finds both as they were left asks nothing more: it has read two small files. The note is brought up to date by who
+//! closes, and within a call by the commit that begins a log, so that a process that is killed later leaves no log that is strange.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ic_base::{Code, Diagnosis, Result};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::connection::{OpenOptions, open};
+use crate::error::diagnose;
+use crate::log::{self, Salts};
+use crate::note::{self, Head, Log, Note, Stamp};
+use crate::{faults, values};
+
+/// How often a note is read again that does not fit: who begins a log writes it a moment later.
+const LOOKS: usize = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+/// A ledger whose events end before what its store remembers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Behind {
+    /// The newest event that the ledger has.
+    pub seq: i64,
+    /// The newest event that the store remembers.
+    pub remembered: i64,
+}
+
+/// What is known of the log while a ledger is open.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    /// The ledger's file, which is no link.
+    path: PathBuf,
+    /// What stands in the note.
+    note: Option<Note>,
+    /// The note says what is so.
+    is_told: bool,
+    /// The newest event of the file alone, while it has no log.
+    bare: Option<i64>,
+    /// Something was committed.
+    has_written: bool,
+    /// What marks the file as a ledger, its schema or its id may stand in the log, and they are read without it.
+    must_fold: bool,
+    behind: Option<Behind>,
+}
+
+impl Remembered {
+    /// What to do about a ledger before it is opened. Errors: `foreign_log`; nothing was opened to stay.
+    pub(crate) fn before_opening(path: &Path, options: OpenOptions) -> Result<Self> {
+        let path = log::real(path);
+        let Some(mut note) = Note::read(&path) else { return Ok(Self::of(path, None, false)) };
+        for look in 0..LOOKS {
+            let Ok(meta) = std::fs::metadata(&path) else { return Ok(Self::of(path, None, false)) };
+            let salts = log::salts(&path);
+            match salts {
+                Ok(None) => return Ok(Self::of(path, Some(note), false)),
+                Ok(Some(salts)) if fits(&note, salts, &meta) => return Ok(Self::of(path, Some(note), true)),
+                _ if look + 1 < LOOKS => {
+                    std::thread::sleep(BETWEEN_LOOKS);
+                    if let Some(newer) = Note::read(&path) {
+                        note = newer;
+                    }
+                }
+                _ => {}
+            }
+        }
+        require_own_log(&path, &note, options)?;
+        Ok(Self::of(path, Some(note), false))
+    }
+
+    /// Of a ledger in memory.
+    pub(crate) fn nothing() -> Self {
+        Self::of(PathBuf::new(), None, true)
+    }
+
+    fn of(path: PathBuf, note: Option<Note>, is_told: bool) -> Self {
+        Self { path, note, is_told, bare: None, has_written: false, must_fold: false, behind: None }
+    }
+
+    /// Compares the ledger with what is remembered of it, unless both are as they were left.
+    pub(crate) fn compare(&mut self, connection: &Connection) -> Result<()> {
+        if self.is_told {
+            return Ok(());
+        }
+        let Some(now) = newest(connection, self.note.as_ref().map_or(0, |note| note.head.seq))? else {
+            return Ok(());
+        };
+        // Asked after the event: of a log that came meanwhile it is not known where the file alone ends.
+        if matches!(log::salts(&self.path), Ok(None)) {
+            self.bare = Some(now.head.seq);
+        }
+        if let Some(note) = &self.note
+            && note.ledger == now.ledger
+            && now.at_noted.as_ref() != Some(&note.head.hash)
+            && note.head.seq > 0
+        {
+            self.behind = Some(Behind { seq: now.head.seq, remembered: note.head.seq });
+        }
+        Ok(())
+    }
+
+    /// The log is folded in when the ledger is closed, however small it is.
+    pub(crate) fn keep_in_file(&mut self) {
+        self.must_fold = true;
+    }
+
+    pub(crate) fn behind(&self) -> Option<&Behind> {
+        self.behind.as_ref()
+    }
+
+    /// Errors: `ledger_behind`.
+    pub(crate) fn require_newest(&self) -> Result<()> {
+        self.behind.as_ref().map_or(Ok(()), |behind| Err(refusal(&self.path, behind)))
+    }
+
+    /// After a commit: a log that was begun with it is made known at once.
+    pub(crate) fn committed(&mut self, connection: &Connection) {
+        if self.path.as_os_str().is_empty() {
+            return;
+        }
+        let noted = self.note.as_ref().and_then(|note| note.log.as_ref()).map(|log| log.salts);
+        let begun = log::salts(&self.path).ok().flatten();
+        self.is_told = false;
+        self.has_written = true;
+        if begun != noted {
+            self.tell(connection, true);
+        }
+        if log::length(&self.path) > log::IN_USE {
+            self.fold(connection);
+        }
+    }
+
+    /// Writes the log into the file as far as no reader needs it: a process that lives long would let it grow for ever.
+    fn fold(&mut self, connection: &Connection) {
+        self.tell(connection, false);
+        faults::statement("PRAGMA wal_checkpoint(PASSIVE)");
+        // What is left of it is folded in another time.
+        let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        self.tell(connection, true);
+    }
+
+    /// The file is about to be written beside its log: who looks meanwhile must not take it for another one.
+    pub(crate) fn file_changes(&mut self, connection: &Connection) {
+        if self.note.as_ref().is_some_and(|note| note.log.is_some()) {
+            self.tell(connection, false);
+        }
+        self.is_told = false;
+    }
+
+    /// Brings the note up to date and decides what becomes of the log, before `connection` is closed.
+    pub(crate) fn close(&mut self, connection: &Connection) {
+        if self.path.as_os_str().is_empty() {
+            return;
+        }
+        let stays = log::stays(&self.path) && !self.must_fold;
+        let is_folded = !stays && log::length(&self.path) > log::HEADER;
+        // Who only read a ledger without a log leaves nothing beside it.
+        if (!self.is_told && (self.has_written || stays)) || is_folded {
+            self.tell(connection, stays);
+        }
+        if stays {
+            log::leave(connection);
+        }
+    }
+
+    /// Remembers the newest event, and the log that is there. `is_still`: nobody is about to write the file.
+    fn tell(&mut self, connection: &Connection, is_still: bool) {
+        if self.behind.is_some() {
+            // What is missing stays remembered until it is given up.
+            return;
+        }
+        let Ok(Some(now)) = newest(connection, 0) else { return };
+        let salts = log::salts(&self.path).ok().flatten();
+        let before = self.note.as_ref().and_then(|note| note.log.as_ref());
+        let log = salts.map(|salts| Log {
+            salts,
+            base: match before {
+                Some(log) if log.salts == salts => log.base,
+                _ => self.bare.take(),
+            },
+            file: std::fs::metadata(&self.path).ok().filter(|_| is_still).map(|meta| Stamp::of(&meta)),
+        });
+        let note = Note { ledger: now.ledger, head: now.head, log };
+        if self.note.as_ref() != Some(&note) && note.write(&self.path).is_ok() {
+            self.note = Some(note);
+        }
+        self.is_told = true;
+    }
+}
+
+/// Whether a log and its file are those of the note.
+pub(crate) fn fits(note: &Note, salts: Salts, meta: &Metadata) -> bool {
+    note.log
+        .as_ref()
+        .is_some_and(|log| log.salts == salts && log.file.is_none_or(|file| file == Stamp::of(meta)))
+}
+
+/// Forgets what the store remembers of the ledger at `path`, and sets a log aside that is not its own: its own name with `.aside-` and
+/// the time. Returns that log's new name.
+///
+/// The ledger may be one that cannot be opened for its log. Nobody should use it meanwhile.
+pub fn accept(path: &Path, options: OpenOptions, now: ic_base::Timestamp) -> Result<Option<PathBuf>> {
+    let path = log::real(path);
+    let failed = |what: &Path| {
+        let what = what.display().to_string();
+        move |e: std::io::Error| Diagnosis::new(Code::Io, format!("changing {what}: {e}."))
+    };
+    let mut aside = None;
+    match Remembered::before_opening(&path, options) {
+        Err(error) if error.code() == Code::ForeignLog => {
+            let log = log::path_of(&path);
+            let to = log::sibling(&log, &format!(".aside-{}", now.millis()));
+            std::fs::rename(&log, &to).map_err(failed(&log))?;
+            aside = Some(to);
+        }
+        _ => {}
+    }
+    note::forget(&path).map_err(failed(&note::path_of(&path)))?;
+    Ok(aside)
+}
+
+/// What a ledger says of its events.
+pub(crate) struct Newest {
+    ledger: String,
+    pub(crate) head: Head,
+    /// The hash of the event that was asked for, if it is there.
+    at_noted: Option<String>,
+}
+
+/// `None` for a ledger without an id or a head.
+pub(crate) fn newest(connection: &Connection, noted: i64) -> Result<Option<Newest>> {
+    const SQL: &str = "SELECT l.id, h.seq, lower(hex(h.hash)), (SELECT lower(hex(hash)) FROM events WHERE seq = $1) \
+                       FROM event_head AS h, ledger AS l";
+    let mut statement =
+        connection.prepare_cached(SQL).map_err(|e| diagnose(e, "reading the newest event"))?;
+    let mut rows = statement.query([noted]).map_err(|e| diagnose(e, "reading the newest event"))?;
+    let row = rows.next().map_err(|e| diagnose(e, "reading the newest event"))?;
+    let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Newest> {
+        let head = Head { seq: row.get(1)?, hash: row.get(2)? };
+        Ok(Newest { ledger: row.get(0)?, head, at_noted: row.get(3)? })
+    };
+    row.map(read).transpose().map_err(|e| diagnose(e, "reading the newest event"))
+}
+
+/// Errors: `foreign_log` if the log was written for another file than the one that stands beside it. The log is not played in.
+///
+/// SQLite does not know: it plays a log into any file of its name. A file that is older than the log's beginning is told by its newest
+/// event; any other by what the two make together, which is seldom a sound database.
+fn require_own_log(path: &Path, note: &Note, options: OpenOptions) -> Result<()> {
+    let is_noted = log::salts(path).ok().flatten() == note.log.as_ref().map(|log| log.salts);
+    let (id, seq) = alone(path).map_or((None, None), |file| (id_of(&file), seq_of(&file)));
+    let is_older =
+        note.log.as_ref().and_then(|log| log.base).is_some_and(|base| seq.is_some_and(|seq| seq < base));
+    let is_another = id.is_some_and(|id| id != note.ledger);
+    if is_noted && (is_older || is_another) {
+        return Err(foreign_log(path));
+    }
+    let opened = open(path, options, &format!("opening the ledger {}", path.display()))?;
+    // What is found out here is written nowhere.
+    log::leave(&opened.connection);
+    let _ = opened.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false);
+    if !is_sound(&opened.connection) && alone(path).is_some_and(|file| is_sound(&file)) {
+        return Err(foreign_log(path));
+    }
+    Ok(())
+}
+
+/// The file as it is without its log.
+pub(crate) fn alone(path: &Path) -> Option<Connection> {
+    let mut uri = b"file:".to_vec();
+    for byte in values::path_bytes(path) {
+        match byte {
+            b'%' | b'?' | b'#' => uri.extend(format!("%{byte:02x}").into_bytes()),
+            _ => uri.push(*byte),
+        }
+    }
+    uri.extend(b"?immutable=1");
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(values::path_from_bytes(&uri), flags).ok()
+}
+
+pub(crate) fn id_of(connection: &Connection) -> Option<String> {
+    connection.query_row("SELECT id FROM ledger", [], |row| row.get(0)).ok()
+}
+
+fn seq_of(connection: &Connection) -> Option<i64> {
+    connection.query_row("SELECT seq FROM event_head", [], |row| row.get(0)).ok()
+}
+
+fn is_sound(connection: &Connection) -> bool {
+    connection
+        .query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0))
+        .is_ok_and(|found| found == "ok")
+}
+
+fn foreign_log(path: &Path) -> Diagnosis {
+    let log = log::path_of(path);
+    Diagnosis::new(
+        Code::ForeignLog,
+        format!("The log {} was not written for the file {}: the file was replaced without its log.", log.display(), path.display()),
+    )
+    .hint("restore the file that the log belongs to; or keep this one and set the log aside: ic health --accept-older")
+    .detail("db", path.to_string_lossy().into_owned())
+    .detail("log", log.to_string_lossy().into_owned())
+}
+
+fn refusal(path: &Path, behind: &Behind) -> Diagnosis {
+    Diagnosis::new(Code::LedgerBehind, said(path, behind))
+        .hint("reading works; restore what is missing, or accept this ledger as it is: ic health --accept-older")
+        .detail("db", path.to_string_lossy().into_owned())
+        .detail("seq", behind.seq)
+        .detail("remembered_seq", behind.remembered)
+}
+
+/// What is so, in words.
+pub(crate) fn said(path: &Path, behind: &Behind) -> String {
+    let Behind { seq, remembered } = behind;
+    let path = path.display();
+    if seq < remembered {
+        format!(
+            "The ledger {path} ends at event {seq}, and this store has held event {remembered}: the file is an older copy, or its \
+             log {path}-wal was lost."
+        )
+    } else {
+        format!(
+            "The ledger {path} has another event {remembered} than this store has held: the file is a copy that was changed elsewhere."
+        )
+    }
+}

@@ -1,0 +1,53 @@
+//! A copy of the ledger, and of the content of its checkpoints, for another place.
+
+use std::path::{Path, PathBuf};
+
+use ic_base::Result;
+use ic_checkpoint::lock::{self, Mode};
+use ic_kernel::Kernel;
+use ic_store::{CopiedHead, OpenOptions, require_place_for_copy};
+
+use super::place::{look, objects_path, store_of};
+
+/// What is to be copied, and where to.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The file of the copy.
+    pub to: &'a Path,
+    /// A file that is there goes.
+    pub replaces: bool,
+    /// The content of checkpoints is copied as well, to a file beside it.
+    pub with_content: bool,
+}
+
+/// What was copied.
+#[derive(Debug)]
+pub struct Backup {
+    /// The copy's newest event.
+    pub head: CopiedHead,
+    /// The length of the ledger's copy.
+    pub bytes: u64,
+    /// The copy of the content and its length; `None`: none was asked for, or the ledger has none.
+    pub content: Option<(PathBuf, u64)>,
+}
+
+/// Copies the ledger, while others work with it. Errors: `file_exists`, `invalid_value`, `busy`, `disk_full`: nothing was made.
+pub fn make(kernel: &Kernel, request: &Request<'_>, options: OpenOptions) -> Result<Backup> {
+    let Request { to, replaces, with_content } = *request;
+    require_place_for_copy(&kernel.ledger, to, replaces)?;
+    if !with_content {
+        let (ledger, head) = kernel.ledger.copy_for(to, options.busy_timeout)?;
+        return Ok(Backup { head, bytes: ledger.name()?, content: None });
+    }
+    let content_to = store_of(to);
+    require_place_for_copy(&kernel.ledger, &content_to, replaces)?;
+    // Nothing is swept meanwhile. The ledger first: what its rows name is in the store before they are, and stays there.
+    let own = objects_path(kernel.ledger.path());
+    let _lock = own.exists().then(|| lock::store(&own, Mode::Shared, options.busy_timeout)).transpose()?;
+    let objects = look(kernel, options)?;
+    let (ledger, head) = kernel.ledger.copy_for(to, options.busy_timeout)?;
+    let content = objects.map(|objects| objects.copy_for(&content_to)).transpose()?;
+    // The content gets its name first: a copy of the ledger that is there has all that it names.
+    let content = content.map(ic_store::Unnamed::name).transpose()?.map(|bytes| (content_to, bytes));
+    Ok(Backup { head, bytes: ledger.name()?, content })
+}
