@@ -6,6 +6,7 @@ mod disk;
 mod filled;
 mod foreign;
 mod locks;
+mod log;
 mod output;
 mod triggers;
 mod verbs;

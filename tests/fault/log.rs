@@ -1,0 +1,166 @@
+//! The log that a call leaves beside its ledger: one flush a call, bounded, and never taken for another file's.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ic_testkit::{Cli, long, one_file};
+
+/// Two calls of a run of a hundred phases are two commits.
+fn with_run() -> (Cli, String) {
+    let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));
+    let phases: Vec<String> = (0..100).map(|n| format!("p{n}")).collect();
+    let run = cli.ok(["run", "create", "--goal", "g", "--phases", &phases.join(",")]);
+    (cli, run)
+}
+
+fn beside(cli: &Cli, suffix: &str) -> PathBuf {
+    let mut name = cli.db().as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn length(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |meta| meta.len())
+}
+
+/// A library that notes every flush of a program; `None` where no compiler is at hand.
+fn counter(place: &Path) -> Option<PathBuf> {
+    let source = place.join("count.c");
+    std::fs::write(
+        &source,
+        "#include <fcntl.h>\n#include <stdlib.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n\
+         static void note(void) {\n\
+             int to = open(getenv(\"FLUSHES\"), O_WRONLY | O_APPEND | O_CREAT, 0600);\n\
+             if (to >= 0) { if (write(to, \".\", 1)) {} close(to); }\n\
+         }\n\
+         int fsync(int fd) { note(); return syscall(SYS_fsync, fd); }\n\
+         int fdatasync(int fd) { note(); return syscall(SYS_fdatasync, fd); }\n",
+    )
+    .expect("the source");
+    let library = place.join("count.so");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+    built.is_ok_and(|status| status.success()).then_some(library)
+}
+
+#[test]
+fn a_call_that_finds_a_log_flushes_once_and_one_that_reads_never() {
+    let (cli, run) = with_run();
+    let Some(library) = counter(cli.home()) else { return };
+    let noted = cli.home().join("flushes");
+    let flushes = |words: &[&str]| {
+        let _ = std::fs::remove_file(&noted);
+        let status = cli.command(words).env("LD_PRELOAD", &library).env("FLUSHES", &noted).status();
+        assert!(status.is_ok_and(|status| status.success()), "{words:?}");
+        length(&noted)
+    };
+    cli.ok(["run", "advance", &run]);
+    assert!(length(&beside(&cli, "-wal")) > 32, "a log is left");
+    assert_eq!(flushes(&["run", "advance", &run]), 1);
+    assert_eq!(flushes(&["run", "status", &run]), 0);
+    // Without a log: its header, its directory, and the commit.
+    one_file(&cli.db());
+    assert_eq!(flushes(&["run", "advance", &run]), 3);
+}
+
+#[test]
+fn lone_commits_never_make_the_log_longer_than_its_bound() {
+    let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));
+    let commits = if long() { 10_000 } else { 120 };
+    let (mut longest, mut folds, mut before) = (0, 0, 0);
+    for n in 0..commits {
+        cli.ok(["run", "create", "--goal", &format!("g{n}"), "--phases", "a,b"]);
+        let now = length(&beside(&cli, "-wal"));
+        longest = longest.max(now);
+        folds += u32::from(now < before);
+        before = now;
+    }
+    assert!(longest <= 32 + 128 * 4120, "{longest} bytes");
+    assert!(folds > commits / 40, "{folds} folds of {commits}");
+    cli.ok(["events", "verify"]);
+}
+
+#[test]
+fn an_older_copy_in_the_ledgers_place_is_read_with_a_warning_and_written_when_it_is_accepted() {
+    let (cli, run) = with_run();
+    let copy = cli.home().join("copy.db");
+    cli.ok(["backup", copy.to_str().expect("a plain path")]);
+    cli.ok(["run", "advance", &run]);
+    std::fs::rename(&copy, cli.db()).expect("the copy, in its place");
+    for suffix in ["-wal", "-shm"] {
+        std::fs::remove_file(beside(&cli, suffix)).expect("the log");
+    }
+    let read = cli.run(["run", "phase", &run, "--format", "text"]);
+    assert_eq!((read.code, read.stdout.contains("p0")), (Some(0), true), "{read:?}");
+    assert!(read.stderr.starts_with("warning"), "{read:?}");
+    assert_eq!(cli.refused(["run", "advance", &run]), (Some(2), "ledger_behind".to_owned()));
+    assert_eq!(cli.run(["health"]).code, Some(2));
+    cli.ok(["health", "--accept-older"]);
+    cli.ok(["run", "advance", &run]);
+    assert_eq!(cli.run(["run", "phase", &run, "--format", "text"]).stderr, "");
+}
+
+#[test]
+fn a_log_is_never_played_into_another_file() {
+    let (cli, run) = with_run();
+    let older = one_file(&cli.db());
+    cli.ok(["run", "advance", &run]);
+    let newest = one_file(&cli.db());
+    cli.ok(["run", "advance", &run]);
+    let log = std::fs::read(beside(&cli, "-wal")).expect("a log");
+    std::fs::write(cli.db(), &older).expect("an older state");
+    for words in [&["run", "status", &run][..], &["run", "advance", &run], &["health"]] {
+        assert_eq!(cli.refused(words.iter().copied()), (Some(2), "foreign_log".to_owned()), "{words:?}");
+    }
+    assert_eq!(std::fs::read(cli.db()).expect("the file"), older);
+    assert_eq!(std::fs::read(beside(&cli, "-wal")).expect("the log"), log);
+    // Its own file again: nothing was lost.
+    std::fs::write(cli.db(), &newest).expect("its own file");
+    assert!(cli.ok(["run", "phase", &run]).contains("p2"));
+    // Or the older one is kept, and the log beside it.
+    std::fs::write(cli.db(), &older).expect("an older state");
+    cli.ok(["health", "--accept-older"]);
+    assert!(cli.ok(["run", "phase", &run]).contains("p0"));
+    let aside = std::fs::read_dir(cli.db().parent().expect("its directory")).expect("a directory");
+    let mut names = aside.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    assert!(names.any(|name| name.contains("-wal.aside-")), "the log is kept");
+}
+
+#[test]
+fn a_store_that_is_copied_or_moved_whole_is_the_same_ledger() {
+    let (cli, run) = with_run();
+    cli.ok(["run", "advance", &run]);
+    let moved = cli.home().join("moved");
+    let store = cli.db().parent().expect("its directory").to_owned();
+    let copied = Command::new("cp").arg("-r").arg(&store).arg(&moved).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    let copy = moved.join("ic.db").to_string_lossy().into_owned();
+    for words in [["run", "phase"], ["run", "advance"], ["run", "phase"]] {
+        let outcome = cli.run(["--db", &copy, words[0], words[1], &run]);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{words:?}: {outcome:?}");
+    }
+    assert!(cli.ok(["--db", &copy, "run", "phase", &run]).contains("p2"));
+    assert!(cli.ok(["run", "phase", &run]).contains("p1"));
+}
+
+#[test]
+fn a_backup_beside_eight_writers_is_a_sound_ledger() {
+    let (cli, _) = with_run();
+    let copy = cli.home().join("copy.db").to_string_lossy().into_owned();
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let cli = &cli;
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    cli.ok(["run", "create", "--goal", &format!("g{n}"), "--phases", "a,b"]);
+                }
+            });
+        }
+        for _ in 0..5 {
+            cli.ok(["backup", "--replace", "--content", &copy]);
+            for words in [&["health"][..], &["events", "verify"]] {
+                let outcome = cli.run([&["--db", &copy], words].concat());
+                assert_eq!(outcome.code, Some(0), "{words:?}: {outcome:?}");
+            }
+        }
+    });
+}
