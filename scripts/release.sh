@@ -5,6 +5,7 @@
 #
 # Makes ic-VERSION-TARGET.tar.gz and SHA256SUMS in DIR (target/dist), and prints the path of the first.
 # --binary packs a program that is built already; otherwise it is built, with the profile `release`.
+# It needs nothing of the system that it runs on: the C library is linked in.
 # What is packed is unpacked and tried before it gets its name. Nothing else is left behind.
 #
 # The same commit, compiler and system give the same bytes: names are sorted, owners are 0, and times
@@ -32,7 +33,7 @@ while [[ $# -gt 0 ]]; do
 done
 
 missing=
-for program in cargo rustc jq strip tar gzip sha256sum; do
+for program in cargo rustc jq readelf strip tar gzip sha256sum; do
     command -v "$program" >/dev/null || missing+=" $program"
 done
 [[ -z $missing ]] || fail "please install:$missing"
@@ -49,6 +50,8 @@ in_git() {
 epoch=${SOURCE_DATE_EPOCH:-$(in_git log -1 --format=%ct || true)}
 [[ $epoch =~ ^[0-9]+$ ]] || fail 'no commit says when this is; set SOURCE_DATE_EPOCH'
 
+target=$(rustc -vV | sed -n 's/^host: //p')
+
 # The program: prints its path.
 build() {
     local commit
@@ -59,8 +62,15 @@ build() {
     IC_BUILD_DATE=$(date -d "@$epoch" +%F)
     export IC_BUILD_DATE
     # Where it was built is no part of it.
-    export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$root=/ic --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
-    (cd -- "$root" && cargo build --release --locked -p ic --bin ic --message-format=json-render-diagnostics) |
+    RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$root=/ic --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+    # Nothing unwinds: a panic ends the process.
+    RUSTFLAGS+=' -C force-unwind-tables=no -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs'
+    # What only the linker of Rust for this target knows: functions that are the same become one.
+    [[ $target != x86_64-unknown-linux-gnu ]] || RUSTFLAGS+=' -C link-arg=-Wl,--icf=all'
+    export RUSTFLAGS
+    # With a target, the flags are not those of what runs while it is built.
+    (cd -- "$root" && cargo build --release --locked --target "$target" -p ic --bin ic \
+        --message-format=json-render-diagnostics) |
         jq -r 'select(.reason == "compiler-artifact" and .target.name == "ic" and .executable) | .executable'
 }
 
@@ -108,11 +118,14 @@ try() {
     ic health >/dev/null
 }
 
-[[ -n $binary ]] || binary=$(build)
-[[ -x $binary ]] || fail "no program at ${binary:-the place that cargo names}" 2
+if [[ -z $binary ]]; then
+    binary=$(build)
+    [[ -x $binary ]] || fail 'no program at the place that cargo names' 2
+    ! readelf --program-headers -- "$binary" | grep -q INTERP || fail "$binary needs a loader: it is not static" 2
+fi
+[[ -x $binary ]] || fail "no program at $binary" 2
 version=$("$binary" version --json | jq -r .version) || version=
 [[ -n $version ]] || fail "$binary does not say which version of ic it is" 2
-target=$(rustc -vV | sed -n 's/^host: //p')
 name=ic-$version-$target
 
 (cd -- "$work" && fill "$name")

@@ -226,10 +226,10 @@ impl Output {
 
 /// Escapes the controls that JSON allows in text as they are (U+007F to U+009F): to a terminal some begin commands.
 pub(crate) fn escape_controls(json: &mut Vec<u8>) {
-    let is_c1 = |pair: &[u8]| pair[0] == 0xc2 && (0x80..=0x9f).contains(&pair[1]);
-    if !json.contains(&0x7f) && !json.windows(2).any(is_c1) {
+    if memchr::memchr2(0x7f, 0xc2, json).is_none() {
         return;
     }
+    let is_c1 = |pair: &[u8]| pair[0] == 0xc2 && (0x80..=0x9f).contains(&pair[1]);
     let mut escaped = Vec::with_capacity(json.len() + 64);
     let mut rest = json.as_slice();
     while let Some((&first, tail)) = rest.split_first() {
