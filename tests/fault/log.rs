@@ -92,6 +92,16 @@ fn an_older_copy_in_the_ledgers_place_is_read_with_a_warning_and_written_when_it
     let read = cli.run(["run", "phase", &run, "--format", "text"]);
     assert_eq!((read.code, read.stdout.contains("p0")), (Some(0), true), "{read:?}");
     assert!(read.stderr.starts_with("warning"), "{read:?}");
+    // A script learns of it as well, beside the answer; a call that fails says one thing.
+    let read = cli.run(["run", "status", &run, "--json"]);
+    let warning: serde_json::Value = serde_json::from_str(&read.stderr).expect("one line of JSON");
+    assert_eq!(
+        (read.code, warning["warning"]["code"].as_str()),
+        (Some(0), Some("ledger_behind")),
+        "{read:?}"
+    );
+    assert_eq!(cli.run(["run", "status", &run, "--json", "--quiet"]).stderr, "");
+    assert_eq!(cli.run(["run", "status", "none", "--json"]).stderr.lines().count(), 1);
     assert_eq!(cli.refused(["run", "advance", &run]), (Some(2), "ledger_behind".to_owned()));
     assert_eq!(cli.run(["health"]).code, Some(2));
     cli.ok(["health", "--accept-older"]);

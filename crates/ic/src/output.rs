@@ -1,6 +1,7 @@
 //! Standard output: one document, or records one by one. A write that fails is not success; a reader that closed
 //! the pipe has seen enough, and that is not our failure.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -8,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
-use ic_base::{Diagnose, Result};
+use ic_base::{Code, Diagnose, Result};
 use ic_worktree::Warning;
 use serde::Serialize;
 
@@ -25,8 +26,21 @@ pub(crate) struct Output {
     pretty: bool,
     quiet: bool,
     closed: bool,
+    /// Said once what was asked for is answered, in whatever form.
+    reservation: RefCell<Option<(Code, String)>>,
     scratch: Vec<u8>,
     writer: Box<dyn Write>,
+}
+
+#[derive(Serialize)]
+struct WarningJson<'a> {
+    warning: WarningBody<'a>,
+}
+
+#[derive(Serialize)]
+struct WarningBody<'a> {
+    code: &'a str,
+    message: &'a str,
 }
 
 /// What became of something printed.
@@ -54,6 +68,7 @@ impl Output {
             pretty,
             quiet,
             closed: false,
+            reservation: RefCell::default(),
             scratch: Vec::new(),
             writer,
         }
@@ -168,6 +183,24 @@ impl Output {
         }
     }
 
+    /// Has a warning follow the answer, also in JSON, where it is a line on stderr: `{"warning": {"code", "message"}}`. A call that fails
+    /// says why instead.
+    pub(crate) fn warn_after(&self, code: Code, message: String) {
+        self.reservation.replace(Some((code, message)));
+    }
+
+    fn say_reservation(&self) {
+        let Some((code, message)) = self.reservation.take().filter(|_| !self.quiet) else { return };
+        if self.format == Format::Text {
+            return self.warn(&message);
+        }
+        let line = WarningJson { warning: WarningBody { code: code.as_str(), message: &message } };
+        let mut line = serde_json::to_vec(&line).unwrap_or_default();
+        escape_controls(&mut line);
+        // With stderr gone there is nobody left to warn.
+        let _ = writeln!(io::stderr().lock(), "{}", String::from_utf8_lossy(&line));
+    }
+
     fn json(&mut self, record: &impl Serialize) -> Result<()> {
         self.encode(record, self.pretty && self.format == Format::Json)?;
         self.scratch.push(b'\n');
@@ -209,6 +242,7 @@ impl Output {
     fn flush(&mut self) -> Result<Written> {
         let result = if self.closed { Ok(()) } else { self.writer.flush() };
         self.note(result)?;
+        self.say_reservation();
         Ok(if self.closed { Written::Closed } else { Written::Whole })
     }
 

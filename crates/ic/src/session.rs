@@ -105,7 +105,7 @@ impl Session {
             );
         }
         if let Some(words) = ledger.behind_in_words() {
-            self.output.warn(&words);
+            self.output.warn_after(Code::LedgerBehind, words);
         }
         let project = Project { directory: self.directory.clone(), root: place.root };
         let mut kernel = Kernel::new(ledger, context, project);
