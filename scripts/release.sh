@@ -2,10 +2,12 @@
 # Packs a release: the program, its manual and completions, the shell library and the documents.
 #
 #     scripts/release.sh [--out DIR] [--binary PATH]
+#     scripts/release.sh --program
 #
 # Makes ic-VERSION-TARGET.tar.gz and SHA256SUMS in DIR (target/dist), and prints the path of the first.
 # --binary packs a program that is built already; otherwise it is built, with the profile `release`.
 # It needs nothing of the system that it runs on: the C library is linked in.
+# --program builds the program alone, and prints its path.
 # What is packed is unpacked and tried before it gets its name. Nothing else is left behind.
 #
 # The same commit, compiler and system give the same bytes: names are sorted, owners are 0, and times
@@ -21,6 +23,7 @@ fail() {
 
 out=
 binary=
+alone=
 while [[ $# -gt 0 ]]; do
     case $1 in
     --out | --binary)
@@ -28,7 +31,11 @@ while [[ $# -gt 0 ]]; do
         if [[ $1 == --out ]]; then out=$2; else binary=$2; fi
         shift 2
         ;;
-    *) fail "unknown argument $1; usage: scripts/release.sh [--out DIR] [--binary PATH]" ;;
+    --program)
+        alone=1
+        shift
+        ;;
+    *) fail "unknown argument $1; usage: scripts/release.sh [--out DIR] [--binary PATH] | --program" ;;
     esac
 done
 
@@ -124,6 +131,10 @@ if [[ -z $binary ]]; then
     ! readelf --program-headers -- "$binary" | grep -q INTERP || fail "$binary needs a loader: it is not static" 2
 fi
 [[ -x $binary ]] || fail "no program at $binary" 2
+if [[ -n $alone ]]; then
+    printf '%s\n' "$binary"
+    exit
+fi
 version=$("$binary" version --json | jq -r .version) || version=
 [[ -n $version ]] || fail "$binary does not say which version of ic it is" 2
 name=ic-$version-$target

@@ -5,6 +5,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 import checkpoint
+import flush
 import hooks
 import kernel
 import rewind
@@ -14,7 +15,7 @@ import workflow
 from common import Report
 from page import write
 
-PARTS = {"kernel": kernel, "checkpoint": checkpoint, "workflow": workflow, "rewind": rewind, "rollback": rollback,
+PARTS = {"kernel": kernel, "flush": flush, "checkpoint": checkpoint, "workflow": workflow, "rewind": rewind, "rollback": rollback,
          "undo": undo, "hooks": hooks}
 
 
@@ -25,11 +26,16 @@ def bench(part, report):
 
 def main():
     ic, *words = sys.argv[1:]
+    if "--flush" in words:
+        at = words.index("--flush")
+        flush.DELAY = flush.parse(words[at + 1:at + 2])
+        words[at:at + 2] = []
     flags, parts = [w for w in words if w.startswith("--")], [w for w in words if not w.startswith("--")]
     unknown = [w for w in flags if w not in ("--quick", "--write")] + [w for w in parts if w not in PARTS]
     if unknown:
-        sys.exit(f"bench.sh knows the parts {', '.join(PARTS)} and the flags --quick, --write, not {' '.join(unknown)}")
+        sys.exit(f"bench.sh knows the parts {', '.join(PARTS)} and the flags --flush TIME, --quick, --write, not {' '.join(unknown)}")
     report = Report(ic, "--quick" in flags)
+    report.flush = flush.DELAY
     for part in parts or PARTS:
         # A process of its own: a child's peak memory counts that of whoever started it.
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
