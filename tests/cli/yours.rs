@@ -577,3 +577,25 @@ fn the_hint_of_a_refused_redo_leads_on() {
         assert_eq!(ic_testkit::tree(project.root()).len(), done.len());
     }
 }
+
+/// Prompts record no file: there is nothing that `--mine` could restore, and to mark them undone would be a lie.
+#[test]
+fn what_prompts_did_is_not_undone_with_mine() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    let first = work_of(&project, "A");
+    let run = project.json(&format!("dispatch show {first}"))["run_id"].as_str().expect("an id").to_owned();
+    let words = format!("run rollback {run} --to prompt:{first} --layer=all --mine");
+    for more in ["--dry-run", "--yes"] {
+        let refused = project.run(&format!("{words} {more} --json"));
+        assert_eq!(refused.error(), "invalid_value", "{refused:?}");
+        let hint = refused.stderr.split("ic undo --dispatch ").nth(1).expect("a command");
+        assert!(
+            hint.contains(" --dry-run") && first.ends_with(hint.split(' ').next().expect("an id")),
+            "{refused:?}"
+        );
+    }
+    assert!(project.root().join("a.txt").exists());
+    project.json(&format!("undo --dispatch {first} --yes"));
+    assert!(!project.root().join("a.txt").exists());
+}

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::diff;
 use ic_checkpoint::record::{self, Checkpoint, Kind};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::plan::Limits;
 use ic_dispatch::code;
+use ic_dispatch::dispatch::{self, Filter};
 use ic_runtrack::artifact;
-use ic_store::path_bytes;
+use ic_session::call;
+use ic_store::{Snapshot, path_bytes};
 
 use super::super::workspace::Workspace;
 
@@ -63,7 +65,7 @@ impl Workspace<'_> {
 
     /// The files that the calling dispatch recorded, else the checkpoint's run since the checkpoint.
     ///
-    /// Errors: `invalid_value` when there is neither.
+    /// Errors: `invalid_value` when there is neither, or where work of the run records no file.
     fn recorded(&self, target: &Checkpoint, whose: Whose) -> Result<BTreeSet<Vec<u8>>> {
         self.kernel.read(|snapshot| {
             let caller = self.kernel.calling_dispatch(snapshot)?.filter(|_| whose == Whose::Caller);
@@ -74,6 +76,7 @@ impl Workspace<'_> {
                     paths.extend(files.iter().map(|file| path_bytes(&file.path).to_vec()));
                 }
                 (None, Some(run)) => {
+                    require_recorded(snapshot, run, target.seq)?;
                     let files = code::files_of_run(snapshot, run, target.seq)?;
                     paths.extend(files.iter().map(|file| path_bytes(&file.path).to_vec()));
                     let artifacts = artifact::list(snapshot, run, artifact::Filter::default())?;
@@ -91,4 +94,35 @@ impl Workspace<'_> {
             Ok(paths)
         })
     }
+}
+
+/// Errors: `invalid_value` if work since an event records no file, as its calls tell what it did: none of it would be restored.
+fn require_recorded(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<()> {
+    let filter = Filter { run_id: Some(run), phase: None, status: None, limit: i64::MAX };
+    let mut work = dispatch::list(snapshot, &filter)?;
+    work.retain(|one| one.place() > since && one.rolled_back_by.is_none() && one.work.parent_id.is_none());
+    let mut without = Vec::new();
+    for one in work {
+        let has_calls = !call::of_dispatch(snapshot, &one.id)?.is_empty();
+        if has_calls && code::files_of(snapshot, &one.id)?.is_empty() {
+            without.push((one.place(), one.id));
+        }
+    }
+    without.sort();
+    let Some((_, newest)) = without.last() else { return Ok(()) };
+    let (short, more) = (newest.short(), without.len() - 1);
+    let whose = match more {
+        0 => format!("The prompt {short} records"),
+        n => format!("The prompt {short} and {n} more record"),
+    };
+    let next = if more == 0 { "" } else { "; then the others in the same way, newest first" };
+    Err(Diagnosis::new(
+        Code::InvalidValue,
+        format!("{whose} no file, so --mine would restore none of theirs. Nothing was changed."),
+    )
+    .hint(format!(
+        "undo it alone, whatever others did: ic undo --dispatch {short} --dry-run{next}; or go back over all but what others changed: \
+         --keep-theirs in place of --mine"
+    ))
+    .detail("dispatch_ids", without.iter().rev().map(|(_, id)| id.as_str()).collect::<Vec<_>>()))
 }
