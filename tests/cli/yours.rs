@@ -489,11 +489,24 @@ fn what_a_person_staged_after_the_agent_had_stopped_is_asked_about() {
     git(&project, &["add", "kept.txt"]);
     project.write("kept.txt", "1\n");
     let (before, staged) = (ic_testkit::tree(project.root()), git(&project, &["rev-parse", ":kept.txt"]));
-    assert_eq!(project.refused("undo --yes").1, "foreign_commits");
+    let refused = project.run("undo --yes --json");
+    assert_eq!(refused.error(), "foreign_commits");
+    let said = &refused.stderr;
+    assert!(
+        said.contains("What is staged was changed") && said.contains("take it off the index anyway"),
+        "{said}"
+    );
+    assert!(said.contains("\"moved\":\"index\"") && !said.contains("off their branch"), "{said}");
     assert_eq!(ic_testkit::tree(project.root()), before);
     project.json("undo --layer=workflow,effects,files --yes");
     assert_eq!(git(&project, &["rev-parse", ":kept.txt"]), staged);
     assert!(!project.root().join("a.txt").exists());
+    // What was taken off the index is kept, as the hint says.
+    project.json("redo --yes");
+    project.json("undo --force-commits --yes");
+    assert_ne!(git(&project, &["rev-parse", ":kept.txt"]), staged);
+    project.json("redo --yes");
+    assert_eq!(git(&project, &["rev-parse", ":kept.txt"]), staged);
 }
 
 /// What a prompt took off the stash is on it no more: to take it out of the tree would lose it.

@@ -35,8 +35,8 @@ pub use purged::{is_any as has_purged, remember};
 pub use record::{Asked, Found, ask};
 pub use reflog::{committed_since, log_size};
 pub use restore::{
-    GitPlan, Moved, apply_index, apply_refs, is_sparse, leaving_newer, leaving_others, moved_since,
-    needs_purged, not_in, plan,
+    GitPlan, Moved, MovedSince, apply_index, apply_refs, is_sparse, leaving_newer, leaving_others,
+    moved_since, needs_purged, not_in, plan,
 };
 pub use state::{GitState, Index, Pack, Stash};
 pub use told::Look;

@@ -1,7 +1,7 @@
 //! Git's state in checkpoints and restores.
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
-use ic_checkpoint::git::{self, Asked, GitPlan, GitState};
+use ic_checkpoint::git::{self, Asked, GitPlan, GitState, MovedSince};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::objects::Writer;
 use ic_checkpoint::record::{self, Checkpoint, Kind};
@@ -67,21 +67,29 @@ fn is_told_and_ended(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result
     Ok(!work.is_empty() && work.iter().all(|work| work.finished_at.is_some() && told.contains(&work.id)))
 }
 
-/// Errors: `foreign_commits` for a branch, or the stash, that was moved after the work had ended.
+/// Errors: `foreign_commits` for a branch, the stash or the index that was changed after the work had ended.
 fn refuse_moved_since(
     target: &Checkpoint,
     plan: &GitPlan,
     (current, last): (&GitState, &GitState),
 ) -> Result<()> {
-    let Some(what) = git::moved_since(plan, current, last) else { return Ok(()) };
+    let Some(moved) = git::moved_since(plan, current, last) else { return Ok(()) };
+    let (what, forced) = match &moved {
+        MovedSince::Branch(name) => (format!("The branch {name} was moved"), "move it back anyway"),
+        MovedSince::Stash => ("The stash was changed".to_owned(), "put it back as it was anyway"),
+        MovedSince::Index => {
+            ("What is staged was changed".to_owned(), "take it off the index anyway, a checkpoint keeps it")
+        }
+    };
     Err(Diagnosis::new(
         Code::ForeignCommits,
-        format!("{what} was changed after this work had ended, by you or by others; nothing was changed."),
+        format!("{what} after this work had ended, by you or by others; nothing was changed."),
     )
     .hint(format!(
-        "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or restore it anyway: --force",
+        "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or {forced}: --force",
         target.id.short()
-    )))
+    ))
+    .detail("moved", moved.word()))
 }
 
 impl Workspace<'_> {

@@ -101,20 +101,41 @@ pub fn leaving_newer(target: GitState, current: &GitState, last: &GitState) -> G
     GitState { refs, ..target }
 }
 
+/// What of git's state was changed after the work that goes back had ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MovedSince {
+    /// A branch, by its name.
+    Branch(String),
+    /// The stash.
+    Stash,
+    /// What is staged, which may be nowhere else.
+    Index,
+}
+
+impl MovedSince {
+    /// For scripts.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Branch(_) => "branch",
+            Self::Stash => "stash",
+            Self::Index => "index",
+        }
+    }
+}
+
 /// What of a plan was moved since `last`, by others than the work that goes back: the first of the branches that it moves, the stash, or the
 /// index.
-pub fn moved_since(plan: &GitPlan, current: &GitState, last: &GitState) -> Option<String> {
+pub fn moved_since(plan: &GitPlan, current: &GitState, last: &GitState) -> Option<MovedSince> {
     let known = |name: &[u8]| last.refs.iter().find(|(known, _)| known.0 == name).map(|(_, oid)| oid);
     let is_moved = |moved: &&Moved| {
         moved.from.as_ref().is_some_and(|from| known(&moved.name).is_some_and(|known| known != from))
     };
     let branch = plan.refs.iter().find(is_moved).map(|moved| {
         let name = moved.name.strip_prefix(BRANCHES).unwrap_or(&moved.name);
-        format!("The branch {}", String::from_utf8_lossy(name))
+        MovedSince::Branch(String::from_utf8_lossy(name).into_owned())
     });
-    let stash = || (plan.stash && current.stash != last.stash).then(|| "The stash".to_owned());
-    // What is staged may be nowhere else.
-    let index = || (plan.index && current.index != last.index).then(|| "The index".to_owned());
+    let stash = || (plan.stash && current.stash != last.stash).then_some(MovedSince::Stash);
+    let index = || (plan.index && current.index != last.index).then_some(MovedSince::Index);
     branch.or_else(stash).or_else(index)
 }
 

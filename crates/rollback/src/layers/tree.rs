@@ -236,7 +236,19 @@ impl<'a> Goal<'a> {
                 if self.strategy == Strategy::Full =>
             {
                 let rest = layer::all_but(&self.covered.layers, Name::Git);
-                let forced = "; or take them off their branch anyway: --force-commits";
+                let moved = error.details().get("moved").and_then(Value::as_str);
+                let (left, forced) = match moved {
+                    Some("index") => (
+                        "git as it is, with what is staged",
+                        "; or take it off the index anyway (a checkpoint keeps it, and ic redo brings it back): --force-commits",
+                    ),
+                    Some("stash") => (
+                        "git as it is, with the stash",
+                        "; or put the stash back as it was anyway (ic redo brings back what it is): --force-commits",
+                    ),
+                    Some(_) => ("git as it is", "; or move the branch back anyway: --force-commits"),
+                    None => ("git as it is", "; or take them off their branch anyway: --force-commits"),
+                };
                 let (theirs, forced) = match (error.code(), planned.keeps_theirs()) {
                     (Code::ForeignCommits, false) => ("", forced),
                     // A file can be left out, a commit below others can not.
@@ -245,7 +257,7 @@ impl<'a> Goal<'a> {
                     _ => ("", ""),
                 };
                 let wait = if error.code() == Code::GitBusy { "wait until git is done, or " } else { "" };
-                error.hint(format!("{wait}leave git as it is: --layer={rest}{theirs}{forced}"))
+                error.hint(format!("{wait}leave {left}: --layer={rest}{theirs}{forced}"))
             }
             Code::WorkRunning => error.hint("end it first; or roll back anyway: --force-workers"),
             _ => error,
