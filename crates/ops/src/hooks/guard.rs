@@ -3,6 +3,7 @@
 //! A help against accidents, and no boundary: a script, `make` or `python -c` passes it.
 
 mod git;
+mod pipe;
 mod place;
 mod shell;
 mod wrapped;
@@ -13,6 +14,7 @@ use ic_store::path_bytes;
 use ic_worktree::auto::LeftOut;
 
 use git::Destroys;
+use pipe::Output;
 use place::Meeting;
 use shell::{Step, Word};
 
@@ -105,21 +107,40 @@ impl Reader<'_> {
             });
             return;
         };
-        let mut outer = Vec::new();
+        let (mut outer, mut output, mut is_piped) = (Vec::new(), Output::default(), false);
         for step in steps {
-            match step {
-                Step::Opens => outer.push(self.here.clone()),
-                Step::Closes => self.here = outer.pop().flatten(),
-                Step::Command(words) => self.wrapped(&words, depth),
-                Step::Fed(words, text) => {
-                    self.wrapped(&words, depth);
-                    if is_shell_that_reads(&words) {
-                        let here = self.here.clone();
-                        self.line(&text, depth + 1);
-                        self.here = here;
-                    }
+            let (words, fed) = match step {
+                Step::Opens => {
+                    outer.push((self.here.clone(), is_piped));
+                    continue;
                 }
+                Step::Closes => {
+                    (self.here, is_piped) = outer.pop().unwrap_or_default();
+                    continue;
+                }
+                Step::Pipe => {
+                    is_piped = true;
+                    continue;
+                }
+                Step::Command(words) => (words, None),
+                Step::Fed(words, text) => (words, Some(text)),
+            };
+            let before = std::mem::take(&mut output);
+            let mut input = if is_piped { before } else { Output::default() };
+            is_piped = false;
+            if let Some(text) = fed {
+                input = Output { text: Some(text), ..Output::default() };
             }
+            self.wrapped(&words, depth);
+            if let Some(text) = input.text.as_deref().filter(|_| is_shell_that_reads(&words)) {
+                let here = self.here.clone();
+                self.line(text, depth + 1);
+                self.here = here;
+            }
+            if let Some(found) = input.found.as_ref().filter(|_| pipe::removes_what_it_reads(&words)) {
+                self.act("find -delete", found.iter(), Reach::All);
+            }
+            output = pipe::output(&words, input);
         }
     }
 
@@ -219,10 +240,7 @@ impl Reader<'_> {
     }
 
     fn find(&mut self, words: &[Word], depth: usize) {
-        let is_own = |word: &&Word| matches!(word.text.as_str(), "-H" | "-L" | "-P");
-        let words = &words[words.iter().take_while(is_own).count()..];
-        let from = words.iter().take_while(|word| !word.text.starts_with(['-', '(', '!'])).count();
-        let (from, tests) = words.split_at(from);
+        let (from, tests) = pipe::roots(words);
         let runs = |at: usize| {
             let end = tests[at..].iter().position(|word| matches!(word.text.as_str(), ";" | "+"));
             let words = &tests[at..end.map_or(tests.len(), |end| at + end)];
@@ -237,8 +255,6 @@ impl Reader<'_> {
             _ => false,
         });
         if destroys {
-            let here = Word { text: ".".to_owned(), is_plain: true };
-            let from = if from.is_empty() { std::slice::from_ref(&here) } else { from };
             self.act("find -delete", from.iter(), Reach::All);
         }
     }

@@ -15,6 +15,8 @@ pub(super) enum Step {
     Command(Vec<Word>),
     /// It runs a simple command that reads this text: `<<<`, `<<EOF`.
     Fed(Vec<Word>, String),
+    /// What the command before writes is what the next one reads.
+    Pipe,
     /// A shell of its own begins: `(`, `$(`, a backtick. What it does to its directory ends with it.
     Opens,
     /// That shell ends.
@@ -82,7 +84,14 @@ impl Reader<'_> {
                     self.skip_texts();
                 }
                 '&' if self.chars.next_if_eq(&'>').is_some() => self.redirection('>')?,
-                ';' | '&' | '|' | ')' => self.end_command(),
+                '|' => {
+                    self.end_command();
+                    if self.chars.next_if_eq(&'|').is_none() {
+                        self.chars.next_if_eq(&'&');
+                        self.steps.push(Step::Pipe);
+                    }
+                }
+                ';' | '&' | ')' => self.end_command(),
                 '(' => {
                     self.end_command();
                     self.nested()?;
@@ -320,6 +329,7 @@ mod tests {
                 let words = words.iter().map(word).collect::<Vec<_>>().join(" ");
                 format!("{words} <{}>", text.escape_debug())
             }
+            Step::Pipe => "|".to_owned(),
             Step::Opens => "[".to_owned(),
             Step::Closes => "]".to_owned(),
         };
@@ -329,7 +339,7 @@ mod tests {
     #[test]
     fn the_commands_of_a_line_are_told_apart() {
         for (line, steps) in [
-            ("a b; c && d | e\nf", "a b; c; d; e; f"),
+            ("a b; c && d | e\nf", "a b; c; d; |; e; f"),
             ("a 'b c' \"d \\\" \\n\" e\\ f", "a b c d \" \\n e f"),
             ("a >out 2>&1 b <in &>all c >>more", "a b c"),
             ("a \"$b\" ${c:-d} $((1 + (2))) e", "a $b? $x? $()? e"),
@@ -341,8 +351,9 @@ mod tests {
             ("a {b,{c,d}}", "a {b,{c,d}}?"),
             ("a $'it\\'s' b", "a $its? b"),
             ("a <<X b\nit's\nX\nc", "a b <it\\'s\\n>; c"),
+            ("a || b |& c", "a; b; |; c"),
             ("a <<<'b c' d; e", "a d <b c>; e"),
-            ("a <<X | b\nx\nX", "a <x\\n>; b"),
+            ("a <<X | b\nx\nX", "a <x\\n>; |; b"),
             ("a \"$(cat <<'X'\nit's (so\nX\n)\" b", "[; cat <it\\'s (so\\n>; ]; a $()? b"),
         ] {
             assert_eq!(shown(line).as_deref(), Some(steps), "{line}");
