@@ -612,3 +612,24 @@ fn what_prompts_did_is_not_undone_with_mine() {
     project.json(&format!("undo --dispatch {first} --yes"));
     assert!(!project.root().join("a.txt").exists());
 }
+
+/// The undo of one session that cannot be redone any more does not hide that of another which can.
+#[test]
+fn a_refused_redo_names_the_older_undo_that_can_be_redone() {
+    let project = in_git();
+    writes(&project, "A", "of a", "a.txt", "a\n");
+    writes(&project, "B", "of b", "b.txt", "b\n");
+    let (a, b) = (work_of(&project, "A"), work_of(&project, "B"));
+    project.json(&format!("undo prompt:{b} --yes"));
+    project.json(&format!("undo prompt:{a} --yes"));
+    writes(&project, "A", "more", "more.txt", "more\n");
+    let refused = project.run("redo --yes --json");
+    assert_eq!(refused.error(), "run_changed", "{refused:?}");
+    let hint = refused.stderr.split("an older undo can be redone: ic ").nth(1).expect("a command");
+    let words = hint.split_once(" --yes").expect("a flag").0;
+    assert_eq!(project.json(&format!("{words} --yes"))["status"], "undone");
+    assert!(project.root().join("b.txt").exists() && !project.root().join("a.txt").exists());
+    // Nothing older is left.
+    let refused = project.run("redo --yes --json");
+    assert!(refused.error() == "run_changed" && !refused.stderr.contains("an older undo"), "{refused:?}");
+}

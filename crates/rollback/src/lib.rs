@@ -41,7 +41,7 @@ pub use own_work::{CommitState, OwnCommit};
 pub use plan::{Plan, make as plan};
 pub use preview::{preview_abort, preview_undo};
 pub use purged::files_alone;
-pub use redo::{Newest, Whose, newest};
+pub use redo::{Newest, Whose, newest, older};
 pub use reference::{named, run_of};
 pub use request::{LayeredRequest, Layers, Request, ResumeRequest, To, UndoRequest};
 pub use undo::{abort, undo};

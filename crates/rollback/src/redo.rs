@@ -9,6 +9,9 @@ use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
 use ic_store::Snapshot;
 
+use super::request::UndoRequest;
+use super::undo::undoable;
+
 /// What is undone to bring back what was undone last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Newest {
@@ -51,16 +54,39 @@ pub fn newest(kernel: &Kernel, whose: Whose<'_>) -> Result<Newest> {
 
 /// The newest rollback that stands of a run that was made for a session in this working tree.
 fn of_sessions(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<RollbackRecord>> {
+    first_of_sessions(kernel, snapshot, |_| Ok(true))
+}
+
+/// The first of those, newest first, of which this is so.
+fn first_of_sessions(
+    kernel: &Kernel,
+    snapshot: &Snapshot<'_>,
+    is_meant: impl Fn(&RollbackRecord) -> Result<bool>,
+) -> Result<Option<RollbackRecord>> {
     // A person who undoes does not do that more often without a look.
     const MOST: i64 = 100;
     for one in table::done(snapshot, MOST)? {
         let run = run::get(snapshot, &one.run_id)?;
         let is_here = ic_store::project_root(&run.project_dir) == kernel.project.root;
-        if is_here && (kernel.above.is_of_session)(snapshot, &run.id)? {
+        if is_here && (kernel.above.is_of_session)(snapshot, &run.id)? && is_meant(&one)? {
             return Ok(Some(one));
         }
     }
     Ok(None)
+}
+
+/// The newest rollback of a session's run, older than one that is refused, that the ledger would let be undone.
+pub fn older(kernel: &Kernel, refused: &RollbackId) -> Result<Option<RollbackId>> {
+    kernel.read(|snapshot| {
+        let refused = table::get(snapshot, refused)?;
+        let found = first_of_sessions(kernel, snapshot, |one| {
+            // In an agent's own shell its session is meant.
+            let is_own = kernel.own_run.as_ref().is_none_or(|own| *own == one.run_id);
+            let request = UndoRequest { rollback: one.id.as_str(), without_effects: false, reason: None };
+            Ok(one.seq < refused.seq && is_own && undoable(snapshot, &request, one.id.as_str()).is_ok())
+        })?;
+        Ok(found.map(|one| one.id))
+    })
 }
 
 /// The newer one of a rollback and the newest restore of this working tree.

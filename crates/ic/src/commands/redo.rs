@@ -1,5 +1,7 @@
 //! `ic redo`
 
+use ic_base::RollbackId;
+use ic_kernel::Kernel;
 use ic_rollback::{Newest, Whose};
 
 use crate::commands::checkpoint::RestoreFlags;
@@ -60,7 +62,8 @@ impl Redo {
                     dry_run: self.dry_run,
                     yes: self.yes,
                 };
-                undo.run(session)
+                let done = undo.run(session);
+                done.map_err(|error| if self.run.is_some() { error } else { with_older(&kernel, &id, error) })
             }
             Newest::Restore => {
                 let flags = RestoreFlags { dry_run: self.dry_run, yes: self.yes, ..RestoreFlags::default() };
@@ -68,4 +71,24 @@ impl Redo {
             }
         }
     }
+}
+
+/// Names the older undo that can be redone where the newest one cannot: it may be of another session.
+fn with_older(kernel: &Kernel, refused: &RollbackId, error: Diagnosis) -> Diagnosis {
+    let is_blocked = matches!(
+        error.code(),
+        Code::RunChanged
+            | Code::NotUndoable
+            | Code::FileConflict
+            | Code::ForeignCommits
+            | Code::EffectsUndone
+            | Code::WorkRunning
+    );
+    // The refusal itself counts, whatever keeps from an answer to this.
+    let Some(older) = is_blocked.then(|| ic_rollback::older(kernel, refused).ok().flatten()).flatten() else {
+        return error;
+    };
+    let way = format!("an older undo can be redone: ic rollback undo {} --yes", older.short());
+    let hint = error.get_hint().map_or_else(|| way.clone(), |hint| format!("{hint}; {way}"));
+    error.hint(hint).detail("older_rollback_id", older.as_str())
 }
