@@ -5,6 +5,7 @@
 //! pieces is found as if it came in one. What looks like no token of a known kind stays, so this saves from accidents and
 //! proves nothing: `docs/SECURITY.md`.
 
+mod option;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ mod token;
 
 use std::borrow::Cow;
 
+use option::{Named, Tool};
 use shape::Verdict;
 use token::Class;
 
@@ -45,6 +47,8 @@ pub struct Masker {
     held: Vec<u8>,
     /// The last two bytes before that.
     before: [u8; 2],
+    /// The program whose options are read: nothing said yet that its command ended.
+    tool: Option<Tool>,
     out: Vec<u8>,
 }
 
@@ -85,12 +89,13 @@ impl Default for Masker {
 impl Masker {
     /// Nothing was seen yet.
     pub fn new() -> Self {
-        Self { state: State::Text, held: Vec::new(), before: *b"  ", out: Vec::new() }
+        Self { state: State::Text, held: Vec::new(), before: *b"  ", tool: None, out: Vec::new() }
     }
 
     /// Takes the next bytes, and returns what can be written by now.
     pub fn push<'m>(&'m mut self, bytes: &'m [u8]) -> &'m [u8] {
         if self.held.is_empty() && self.state == State::Text && shape::candidate(bytes).is_none() {
+            self.pass(bytes);
             self.remember(bytes);
             return bytes;
         }
@@ -143,18 +148,46 @@ impl Masker {
         }
     }
 
+    /// Text without a token: what ends a command in it ends that of the program.
+    fn pass(&mut self, bytes: &[u8]) {
+        if self.tool.is_some() && bytes.iter().any(|b| option::ends_command(*b)) {
+            self.tool = None;
+        }
+    }
+
+    /// What begins at the beginning of `rest`; the program whose options follow is known from then on.
+    fn verdict(&mut self, rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+        let found = shape::verdict(rest, before, at_end);
+        if matches!(found, Verdict::Token { .. } | Verdict::Header) {
+            return found;
+        }
+        match option::named(rest, before, at_end) {
+            Named::No => {}
+            Named::More => return Verdict::More,
+            Named::Tool(tool) => self.tool = Some(tool),
+        }
+        let Some(tool) = self.tool else { return found };
+        let secret = option::value(tool, rest, before, at_end);
+        if secret != Verdict::More && option::is_last(tool, rest, before) {
+            self.tool = None;
+        }
+        if secret == Verdict::No { found } else { secret }
+    }
+
     /// Shows text up to the next token.
     fn text(&mut self, input: &[u8], at_end: bool) -> Step {
         let mut at = 0;
         while let Some(next) = shape::candidate(&input[at..]) {
+            self.pass(&input[at..at + next]);
             at += next;
             let before = match at {
                 0 => self.before,
                 1 => [self.before[1], input[0]],
                 _ => [input[at - 2], input[at - 1]],
             };
-            let (shown, state) = match shape::verdict(&input[at..], before, at_end) {
+            let (shown, state) = match self.verdict(&input[at..], before, at_end) {
                 Verdict::No => {
+                    self.pass(&input[at..=at]);
                     at += 1;
                     continue;
                 }
@@ -172,6 +205,7 @@ impl Masker {
             self.state = state;
             return Step::Taken(at + shown);
         }
+        self.pass(&input[at..]);
         self.out.extend_from_slice(input);
         Step::Taken(input.len())
     }

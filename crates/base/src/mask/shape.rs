@@ -71,10 +71,11 @@ const SHORTEST_BEARER: usize = 20;
 static PAIRS: ([u64; 1024], [bool; 256]) = pairs();
 
 const fn pairs() -> ([u64; 1024], [bool; 256]) {
-    const OTHERS: [&[u8; 2]; 37] = [
+    const OTHERS: [&[u8; 2]; 49] = [
         b"ey", b"BE", b"Be", b"be", b":/", b"aw", b"AW", b"Aw", b"Ac", b"ac", b"AC", b"au", b"Au", b"AU",
         b"bE", b"pa", b"Pa", b"PA", b"se", b"Se", b"SE", b"to", b"To", b"TO", b"ap", b"Ap", b"AP", b"co",
-        b"Co", b"CO", b"x-", b"X-", b"pr", b"Pr", b"PR", b"-u", b"--",
+        b"Co", b"CO", b"x-", b"X-", b"pr", b"Pr", b"PR", b"-u", b"--", b"ys", b"db", b"hp", b"-c", b"-p",
+        b"-a", b"?k", b"&k", b"?t", b"&t", b"?a", b"&a",
     ];
     let (mut bits, mut firsts) = ([0; 1024], [false; 256]);
     let mut at = 0;
@@ -118,6 +119,7 @@ pub(super) fn verdict(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
         b's' | b'S' | b't' | b'T' => (&[assigned], SHAPES),
         b'c' | b'C' | b'x' | b'X' => (&[http_header], SHAPES),
         b'-' => (&[user], &[]),
+        b'?' | b'&' => (&[query], &[]),
         _ => (&[], SHAPES),
     };
     let shapes = shapes.iter().filter(|shape| begins(rest, shape.prefix));
@@ -300,11 +302,46 @@ fn assignment(rest: &[u8], from: usize, before: [u8; 2], at_end: bool) -> Verdic
     let at = match rest.get(spaced) {
         None => return open(at_end),
         Some(b'=') if spaced == from + quoted => spaced + 1,
+        Some(b':') if quoted == 0 && begins(rest, b"pa") && !is_option => {
+            let at = spaced + 1 + count(spaced + 1, 2, |b| b == b' ');
+            return said(rest, at + count(at, 2, is_quote), at_end);
+        }
         Some(b':') if quoted > 0 => spaced + 1 + count(spaced + 1, 2, |b| b == b' '),
         Some(_) if is_option => spaced,
         Some(_) => return Verdict::No,
     };
     assigned_value(rest, at + count(at, 2, is_quote), at_end)
+}
+
+/// `password: ...`, which people also write before prose: a word with letters and digits, as passwords have.
+fn said(rest: &[u8], at: usize, at_end: bool) -> Verdict {
+    const LONGEST: usize = 64;
+    let body = &rest[at..rest.len().min(at + LONGEST)];
+    let word = &body[..Class::Value.run(body)];
+    let has = |is_it: fn(&u8) -> bool| word.iter().any(is_it);
+    if has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic) && word.len() >= SHORTEST_ASSIGNED {
+        return assigned_value(rest, at, at_end);
+    }
+    if word.len() == body.len() && body.len() < LONGEST { open(at_end) } else { Verdict::No }
+}
+
+/// A parameter of a URL that is a secret: `?key=`, `&token=`.
+fn query(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
+    // `?key=title` is asked of many servers.
+    const QUERIES: [(&[u8], usize); 3] =
+        [(b"key=", 8), (b"token=", SHORTEST_ASSIGNED), (b"auth=", SHORTEST_ASSIGNED)];
+    let mut is_open = false;
+    for (name, least) in QUERIES {
+        match word(&rest[1..], name, at_end) {
+            Some(true) if rest.get(1 + name.len()).is_some_and(|b| matches!(b, b'$' | b'{' | b'*')) => {
+                return Verdict::No;
+            }
+            Some(true) => return of_class(rest, 1 + name.len(), (Class::Value, least), at_end),
+            None => is_open = true,
+            Some(false) => {}
+        }
+    }
+    if is_open { Verdict::More } else { Verdict::No }
 }
 
 /// A value without a shape, from a place on.

@@ -2,6 +2,21 @@ use proptest::prelude::*;
 
 use super::{MARK, Masker, mask};
 
+/// Options, parameters and keys before a password without a shape.
+const OPTIONS: [&str; 11] = [
+    "mysql -u root -p",
+    "/usr/bin/mysqldump -h h -p'",
+    "mariadb-admin -p",
+    "sshpass -p ",
+    "sshpass -p '",
+    "redis-cli -h h -a ",
+    "//h/x?key=",
+    "h?a=b&token=",
+    "?api_key=",
+    "passwd: ",
+    "password: '",
+];
+
 /// Tokens of every kind, put together here so that nobody who scans this file takes them for real ones: what is shown, and
 /// what must be hidden.
 fn tokens() -> Vec<(String, String)> {
@@ -50,6 +65,7 @@ fn tokens() -> Vec<(String, String)> {
     for name in ["curl -u ann:", "--user 'ann:"] {
         all.push((name.to_owned(), "hunter2".to_owned()));
     }
+    all.extend(OPTIONS.map(|name| (name.to_owned(), "hunter2x".to_owned())));
     all.push(("https://me:".to_owned(), "pass:w@rd!".to_owned()));
     all.push(("postgres://app:".to_owned(), "p%40ss".to_owned()));
     all.push(("https://".to_owned(), a(40)));
@@ -167,6 +183,9 @@ fn what_is_no_token_stays() {
         "passwords = secrets(12) and tokens=4096; tokenize; secretly; token_count=12345",
         "git add -u . && git push -u origin main:main2 && sort -u a:b; date -u +%H:%M; set -u; docker run -u 1000:100 x",
         "Cookie: $C\"; the cookie: a\"; cookies: there are many; -u $USER:$PASS, --user ann",
+        "mkdir -p mysql/data; ps -a; cp -a x y; ssh -p 2222 h; mysql -u root -p shop; mysql --port -P3306; docker run mysql -p3306:3306",
+        "mysql x; mkdir -p1234 | redis-cli ping && ls -a x\nsshpass\nssh -p 22 h; mysql -p$PW -p\"$PW\"; sshpass -p $PW ssh -p 22 h",
+        "https://h/x?key=title&token=$T&key=${K}&tokens=12345 a?b:c password: hunter passwd: password updated",
         "計劃 é \u{202e} …[masked]",
         "",
     ];
@@ -249,5 +268,18 @@ proptest! {
     fn any_bytes_go_through(bytes in prop::collection::vec(any::<u8>(), 0..300), sizes in prop::collection::vec(1_usize..40, 1..8)) {
         let whole = in_pieces(&bytes, &[1000]);
         prop_assert_eq!(in_pieces(&bytes, &sizes), whole);
+    }
+}
+
+#[test]
+fn a_password_beside_the_name_of_its_program_is_hidden_wherever_its_option_stands() {
+    for (text, masked) in [
+        ("mysql --password=hunter2 -phunter2 db", "mysql --password=…[masked] -p…[masked] db"),
+        ("mysql -p1; mkdir -pv a", "mysql -p…[masked]; mkdir -pv a"),
+        ("sshpass -phunter2 ssh -p 22 h", "sshpass -p…[masked] ssh -p 22 h"),
+        ("curl https://u:p@h", "curl https://u:…[masked]@h"),
+    ] {
+        assert_eq!(mask(text), masked);
+        assert_eq!(mask(masked), masked, "masked twice");
     }
 }
