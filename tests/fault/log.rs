@@ -174,3 +174,109 @@ fn a_backup_beside_eight_writers_is_a_sound_ledger() {
         }
     });
 }
+
+/// Bytes that do not compress.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+#[test]
+fn the_log_of_the_content_is_never_played_into_a_restored_store() {
+    let (cli, _) = with_run();
+    let (copy, content) = (cli.home().join("copy.db"), cli.db().with_file_name("objects.db"));
+    let made = |suffix: &str| content.with_file_name(format!("objects.db{suffix}"));
+    for n in 0..4 {
+        std::fs::write(cli.root().join(format!("f{n}")), format!("{n}").repeat(200)).expect("a file");
+        cli.ok(["checkpoint", "create"]);
+    }
+    cli.ok(["backup", "--content", copy.to_str().expect("a plain path")]);
+    // The log begins anew after what the copy has, and then has more.
+    std::fs::write(cli.root().join("large"), noise(6 << 20)).expect("a file");
+    for n in 0..6 {
+        std::fs::write(cli.root().join("f0"), format!("later {n}").repeat(300)).expect("a file");
+        cli.ok(["checkpoint", "create"]);
+    }
+    assert!(std::fs::metadata(made("-wal")).expect("a log").len() > 0);
+    std::fs::copy(cli.home().join("copy.db.objects.db"), &content).expect("the copy, in its place");
+    let health = cli.run(["health"]);
+    if health.code == Some(0) {
+        // Together they are a sound store: everything can be read.
+        cli.ok(["checkpoint", "verify", "--read-data"]);
+        return;
+    }
+    assert!(health.stdout.contains("--accept-older"), "{health:?}");
+    assert_eq!(cli.refused(["checkpoint", "create"]), (Some(2), "foreign_log".to_owned()));
+    assert!(made("-wal").exists());
+    cli.run(["health", "--accept-older"]);
+    assert!(!made("-wal").exists() || std::fs::metadata(made("-wal")).expect("a log").len() < 100_000);
+    // What the copy has is whole.
+    let verified = cli.run(["checkpoint", "verify", "--read-data"]);
+    assert!(!verified.stdout.contains("malformed"), "{verified:?}");
+    cli.ok(["checkpoint", "create"]);
+}
+
+#[test]
+fn an_older_file_under_a_log_that_was_left_long_is_not_opened() {
+    let (cli, run) = with_run();
+    let copy = cli.home().join("copy.db");
+    cli.ok(["backup", copy.to_str().expect("a plain path")]);
+    for n in 0..20 {
+        cli.ok(["run", "artifact", "add", &run, "--path", &format!("a{n}")]);
+    }
+    one_file(&cli.db());
+    cli.ok(["status"]);
+    // Beside a reader the log grows past what is left at rest.
+    let mut reader = cli
+        .command(["events", "tail", "--follow"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("a reader");
+    for n in 0..40 {
+        cli.ok(["run", "artifact", "add", &run, "--path", &format!("b{n}")]);
+    }
+    reader.kill().expect("a reader");
+    reader.wait().expect("a reader");
+    let before = std::fs::read(beside(&cli, "-wal")).expect("a log");
+    std::fs::copy(&copy, cli.db()).expect("an older file, in its place");
+    assert_eq!(cli.refused(["run", "advance", &run]), (Some(2), "foreign_log".to_owned()));
+    assert_eq!(std::fs::read(beside(&cli, "-wal")).expect("the log"), before);
+    cli.ok(["health", "--accept-older"]);
+    assert!(cli.ok(["events", "verify"]).contains("\"ok\":true"));
+}
+
+#[test]
+fn what_others_put_in_the_place_of_an_unfinished_copy_gets_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let (cli, _) = with_run();
+    let at = |name: &str| cli.home().join(name);
+    std::fs::write(at("thesis"), "mine").expect("a file");
+    std::os::unix::fs::symlink(at("thesis"), at(".m.db.ic-backup")).expect("a link");
+    std::fs::write(at(".n.db.ic-backup"), "").expect("a file");
+    std::fs::set_permissions(at(".n.db.ic-backup"), std::fs::Permissions::from_mode(0o666))
+        .expect("its mode");
+    for name in ["m.db", "n.db"] {
+        let said = cli.run(["backup", at(name).to_str().expect("a plain path")]);
+        assert_ne!(said.code, Some(0), "{said:?}");
+        assert!(!at(name).exists(), "{name}");
+    }
+    assert_eq!(std::fs::read_to_string(at("thesis")).expect("it"), "mine");
+    assert_eq!(std::fs::read_to_string(at(".n.db.ic-backup")).expect("it"), "");
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_log_holds_nobody_up() {
+    let (cli, run) = with_run();
+    let log = beside(&cli, "-wal");
+    let _ = std::fs::remove_file(&log);
+    assert!(std::process::Command::new("mkfifo").arg(&log).status().expect("mkfifo").success());
+    let said = cli.run(["run", "status", &run]);
+    assert_ne!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("\"code\""), "{said:?}");
+}

@@ -19,6 +19,7 @@ const SCHEMA: SideSchema = SideSchema {
     version: 2,
     page_size: 4096,
     owner: "SELECT NULL",
+    age: "SELECT NULL",
     sql: "",
     upgrades: &[],
 };

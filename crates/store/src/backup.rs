@@ -3,13 +3,15 @@
 //! A copy is made by SQLite's backup, which reads file and log as one, under a name beside the one it is to have; it is synced, renamed,
 //! and its directory is synced. A process that is killed leaves the unfinished file under its own name, which the next copy writes over.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
+use rustix::fs::OFlags;
 
 use crate::error::{busy, diagnose};
 use crate::identity::{APPLICATION_ID, is_ledger};
@@ -65,9 +67,12 @@ impl Unnamed {
     fn begin(to: &Path) -> Result<Self> {
         let partial = partial_of(to);
         let doing = || format!("making {}", partial.display());
-        let file =
-            private::open(&partial, File::options().read(true).write(true).create(true).truncate(false))
-                .while_doing(doing)?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        // A link is not followed, and a pipe not waited for.
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+        let file = private::open(&partial, &mut options).while_doing(doing)?;
+        require_own(&partial, &file.metadata().while_doing(doing)?)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(busy(&doing())),
@@ -106,6 +111,24 @@ impl Drop for Unnamed {
             let _ = std::fs::remove_file(&self.partial);
         }
     }
+}
+
+/// Errors: `file_exists` if what has the name of an unfinished copy is none of this user's alone: others could read the ledger in it.
+fn require_own(partial: &Path, meta: &Metadata) -> Result<()> {
+    let is_own = meta.is_file()
+        && meta.uid() == rustix::process::geteuid().as_raw()
+        && meta.mode() & 0o077 == 0
+        && meta.nlink() == 1;
+    if is_own {
+        return Ok(());
+    }
+    let shown = partial.display();
+    Err(Diagnosis::new(
+        Code::FileExists,
+        format!("{shown} is in the way, and is no unfinished copy of yours. It was left as it is."),
+    )
+    .hint("remove it, or choose a directory that is yours alone")
+    .detail("file", partial.to_string_lossy().into_owned()))
 }
 
 /// What the copy that is to become `to` is called until it is whole.

@@ -86,7 +86,7 @@ fn head(ledger: &Ledger) -> Check {
 fn log_beside(path: &Path) -> Check {
     let length = log::length(&log::real(path));
     let detail = match length {
-        0 => "none: the file is whole".to_owned(),
+        0 => "none beside the file".to_owned(),
         length => format!(
             "{} KiB beside the file, of its newest changes; copy both with: ic backup FILE",
             length.div_ceil(1024)

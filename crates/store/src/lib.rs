@@ -46,7 +46,7 @@ pub use ledger::Ledger;
 pub use locate::{FoundBy, Lookup, Place, create, initial_place, locate, project_root};
 pub use migrate::LATEST;
 pub use remembered::{Behind, accept};
-pub use side::{Durability, Side, SideSchema, remove_side};
+pub use side::{Durability, Side, SideSchema, accept_side, remove_side};
 pub use transaction::{Snapshot, Transaction};
 pub use values::{Param, Row, path_bytes, path_from_bytes};
 

@@ -6,11 +6,12 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rustix::fs::OFlags;
 
 /// The length of a log without frames: <https://sqlite.org/fileformat.html#walformat>.
 pub(crate) const HEADER: u64 = 32;
@@ -57,7 +58,9 @@ pub(crate) fn length(path: &Path) -> u64 {
 /// The log may be opened and closed beside SQLite: its locks are on other files.
 pub(crate) fn salts(path: &Path) -> std::io::Result<Option<Salts>> {
     let mut head = [0; 33];
-    let read = File::open(path_of(path)).and_then(|file| file.read_exact_at(&mut head, 0));
+    // A pipe in its place is not waited for.
+    let options = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).to_owned();
+    let read = options.open(path_of(path)).and_then(|file| file.read_exact_at(&mut head, 0));
     match read {
         Ok(()) => {
             let mut salts = [0; 8];

@@ -59,6 +59,14 @@ impl Remembered {
             match salts {
                 Ok(None) => return Ok(Self::of(path, Some(note), false)),
                 Ok(Some(salts)) if fits(&note, salts, &meta) => return Ok(Self::of(path, Some(note), true)),
+                // The file is being written, or whoever wrote it died: a later state of it is its own, an earlier one is not.
+                Ok(Some(salts)) if is_being_written(&note, salts) => {
+                    return if is_older(&path, &note) {
+                        Err(foreign_log(&path))
+                    } else {
+                        Ok(Self::of(path, Some(note), false))
+                    };
+                }
                 _ if look + 1 < LOOKS => {
                     std::thread::sleep(BETWEEN_LOOKS);
                     if let Some(newer) = Note::read(&path) {
@@ -194,9 +202,20 @@ impl Remembered {
 
 /// Whether a log and its file are those of the note.
 pub(crate) fn fits(note: &Note, salts: Salts, meta: &Metadata) -> bool {
-    note.log
-        .as_ref()
-        .is_some_and(|log| log.salts == salts && log.file.is_none_or(|file| file == Stamp::of(meta)))
+    let is_one = |log: &Log| log.salts == salts && log.file == Some(Stamp::of(meta));
+    note.log.as_ref().is_some_and(is_one)
+}
+
+/// Whether a log is that of the note, and its file was being written then.
+fn is_being_written(note: &Note, salts: Salts) -> bool {
+    note.log.as_ref().is_some_and(|log| log.salts == salts && log.file.is_none())
+}
+
+/// Whether the file ends before the noted log begins.
+fn is_older(path: &Path, note: &Note) -> bool {
+    let seq = alone(path).and_then(|file| seq_of(&file));
+    let base = note.log.as_ref().and_then(|log| log.base);
+    base.is_some_and(|base| seq.is_some_and(|seq| seq < base))
 }
 
 /// Forgets what the store remembers of the ledger at `path`, and sets a log aside that is not its own: its own name with `.aside-` and
@@ -205,21 +224,26 @@ pub(crate) fn fits(note: &Note, salts: Salts, meta: &Metadata) -> bool {
 /// The ledger may be one that cannot be opened for its log. Nobody should use it meanwhile.
 pub fn accept(path: &Path, options: OpenOptions, now: ic_base::Timestamp) -> Result<Option<PathBuf>> {
     let path = log::real(path);
+    set_aside(&path, Remembered::before_opening(&path, options).map(drop), now)
+}
+
+/// As [`accept`], once it is `known` whether the log is the database's own.
+pub(crate) fn set_aside(path: &Path, known: Result<()>, now: ic_base::Timestamp) -> Result<Option<PathBuf>> {
     let failed = |what: &Path| {
         let what = what.display().to_string();
         move |e: std::io::Error| Diagnosis::new(Code::Io, format!("changing {what}: {e}."))
     };
     let mut aside = None;
-    match Remembered::before_opening(&path, options) {
+    match known {
         Err(error) if error.code() == Code::ForeignLog => {
-            let log = log::path_of(&path);
+            let log = log::path_of(path);
             let to = log::sibling(&log, &format!(".aside-{}", now.millis()));
             std::fs::rename(&log, &to).map_err(failed(&log))?;
             aside = Some(to);
         }
         _ => {}
     }
-    note::forget(&path).map_err(failed(&note::path_of(&path)))?;
+    note::forget(path).map_err(failed(&note::path_of(path)))?;
     Ok(aside)
 }
 
@@ -252,14 +276,16 @@ pub(crate) fn newest(connection: &Connection, noted: i64) -> Result<Option<Newes
 /// event; any other by what the two make together, which is seldom a sound database.
 fn require_own_log(path: &Path, note: &Note, options: OpenOptions) -> Result<()> {
     let is_noted = log::salts(path).ok().flatten() == note.log.as_ref().map(|log| log.salts);
-    let (id, seq) = alone(path).map_or((None, None), |file| (id_of(&file), seq_of(&file)));
-    let is_older =
-        note.log.as_ref().and_then(|log| log.base).is_some_and(|base| seq.is_some_and(|seq| seq < base));
-    let is_another = id.is_some_and(|id| id != note.ledger);
-    if is_noted && (is_older || is_another) {
+    let is_another = alone(path).and_then(|file| id_of(&file)).is_some_and(|id| id != note.ledger);
+    if is_noted && (is_older(path, note) || is_another) {
         return Err(foreign_log(path));
     }
-    let opened = open(path, options, &format!("opening the ledger {}", path.display()))?;
+    require_sound_together(path, options)
+}
+
+/// Errors: `foreign_log` if a database is sound without its log alone.
+pub(crate) fn require_sound_together(path: &Path, options: OpenOptions) -> Result<()> {
+    let opened = open(path, options, &format!("opening {}", path.display()))?;
     // What is found out here is written nowhere.
     log::leave(&opened.connection);
     let _ = opened.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false);
@@ -298,7 +324,7 @@ fn is_sound(connection: &Connection) -> bool {
         .is_ok_and(|found| found == "ok")
 }
 
-fn foreign_log(path: &Path) -> Diagnosis {
+pub(crate) fn foreign_log(path: &Path) -> Diagnosis {
     let log = log::path_of(path);
     Diagnosis::new(
         Code::ForeignLog,

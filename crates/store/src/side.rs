@@ -15,7 +15,7 @@ use crate::connection::{InAHurry, OpenOptions, Opened, configure, no_room, open,
 use crate::error::diagnose;
 use crate::lock::{Held, Rank};
 use crate::note::{Head, Log, Note, Stamp};
-use crate::remembered::{alone, fits};
+use crate::remembered::{alone, fits, foreign_log, require_sound_together, set_aside};
 use crate::transaction::{Snapshot, Transaction};
 use crate::{faults, log, private};
 
@@ -32,6 +32,8 @@ pub struct SideSchema {
     pub sql: &'static str,
     /// Asks whose it is.
     pub owner: &'static str,
+    /// Asks for a number that grows with what is kept: a file with a smaller one is an older state of it.
+    pub age: &'static str,
     /// What brings a database of version 1, 2, ... to the one after it.
     pub upgrades: &'static [&'static str],
 }
@@ -81,7 +83,7 @@ impl Side {
             made => made.map(drop).while_doing(doing)?,
         }
         let had_log = log::length(path) > 0;
-        require_own_log(path, schema)?;
+        let is_strange = require_own_log(path, schema, options)?;
         let Opened { connection, in_a_hurry, is_alone } =
             open(path, options, &doing()).map_err(|e| damaged(path, e))?;
         let path = path.to_owned();
@@ -94,7 +96,8 @@ impl Side {
             options,
             had_log,
             is_new: false,
-            has_written: Cell::new(false),
+            // What was found out need not be found out again.
+            has_written: Cell::new(is_strange),
         };
         if side.pragma("user_version")? == 0 {
             side.create()?;
@@ -386,26 +389,62 @@ impl Side {
         let owner = self.connection.query_row(self.schema.owner, [], |row| row.get::<_, String>(0));
         let (Ok(ledger), Ok(Some(salts))) = (owner, log::salts(&self.path)) else { return };
         let file = std::fs::metadata(&self.path).ok().map(|meta| Stamp::of(&meta));
-        let log = Some(Log { salts, base: None, file });
-        let note = Note { ledger, head: Head { seq: 0, hash: "-".to_owned() }, log };
-        if Note::read(&self.path).as_ref() != Some(&note) {
+        let known = Note::read(&self.path);
+        let before = known.as_ref().and_then(|note| note.log.as_ref());
+        // As long as nobody writes the file, its age is what it was.
+        let base = match before.filter(|log| log.salts == salts && log.file == file) {
+            Some(log) => log.base,
+            None => age_of(&self.path, &self.schema),
+        };
+        let note = Note {
+            ledger,
+            head: Head { seq: 0, hash: "-".to_owned() },
+            log: Some(Log { salts, base, file }),
+        };
+        if known.as_ref() != Some(&note) {
             // It helps who replaces the file, and is needed for nothing else.
             let _ = note.write(&self.path);
         }
     }
 }
 
-/// Errors: `foreign_store` if the log that another ledger's store left would be played into this one. Of an older state of the same
-/// store it is: what comes of that is content whose hash is right, or is found out to be none.
-fn require_own_log(path: &Path, schema: &SideSchema) -> Result<()> {
+/// Forgets which log a side database had, and sets one aside that is not its own, as [`crate::accept`] does for a ledger.
+pub fn accept_side(
+    path: &Path,
+    schema: &SideSchema,
+    options: OpenOptions,
+    now: ic_base::Timestamp,
+) -> Result<Option<PathBuf>> {
+    if !Side::exists(path) {
+        return Ok(None);
+    }
+    set_aside(path, require_own_log(path, schema, options).map(drop), now)
+}
+
+/// Whether the file is an older state than the one at which the noted log was begun.
+fn is_older(path: &Path, schema: &SideSchema, note: &Note) -> bool {
+    let base = note.log.as_ref().and_then(|log| log.base);
+    base.is_some_and(|base| age_of(path, schema).is_some_and(|age| age < base))
+}
+
+/// The age of a file without its log.
+fn age_of(path: &Path, schema: &SideSchema) -> Option<i64> {
+    alone(path)?.query_row(schema.age, [], |row| row.get(0)).ok()
+}
+
+/// Whether it had to be found out that the log belongs to the file.
+///
+/// Errors: `foreign_store` if the log that another ledger's store left would be played into this one; `foreign_log` if the file was
+/// replaced by an older state of it, and is no sound database together with the log.
+fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOptions) -> Result<bool> {
     let (Some(note), Ok(Some(salts)), Ok(meta)) =
         (Note::read(path), log::salts(path), std::fs::metadata(path))
     else {
-        return Ok(());
+        return Ok(false);
     };
     let is_noted = note.log.as_ref().is_some_and(|log| log.salts == salts);
     if !is_noted || fits(&note, salts, &meta) {
-        return Ok(());
+        return Ok(false);
     }
     let owner = alone(path).map(|file| file.query_row(schema.owner, [], |row| row.get::<_, String>(0)));
     match owner {
@@ -419,7 +458,8 @@ fn require_own_log(path: &Path, schema: &SideSchema) -> Result<()> {
         .hint("put this ledger's own objects.db back; to keep that one, move it and its -wal away")
         .detail("store", path.to_string_lossy().into_owned())
         .detail("belongs_to", owner)),
-        _ => Ok(()),
+        _ if is_older(path, schema, &note) => Err(foreign_log(path)),
+        _ => require_sound_together(path, options).map(|()| true),
     }
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, RestoreId, Result};
+use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, RestoreId, Result, Timestamp};
 use ic_checkpoint::capture::{self, Progress};
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::objects::Objects;
@@ -298,6 +298,11 @@ impl Workspace<'_> {
     }
 }
 
+/// Accepts the content of the ledger at `db` as it is: a log beside it that is not its own is set aside. Returns that log's new name.
+pub fn accept(db: &Path, options: OpenOptions, now: Timestamp) -> Result<Option<PathBuf>> {
+    ic_checkpoint::objects::accept(&place::objects_path(db), options, now)
+}
+
 /// More content than this is not read through by [`examine`], which is asked often.
 const LITTLE: u64 = 64 << 20;
 
@@ -311,8 +316,12 @@ pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> 
         Ok(None) if kept.is_empty() => return Ok((true, "no content yet".to_owned())),
         Ok(None) => {
             let path = super::place::objects_path(kernel.ledger.path());
-            let text =
-                format!("{} is missing, and {} checkpoints need it; {WAY_OUT}", path.display(), kept.len());
+            let text = format!(
+                "{} is missing, and {} checkpoints need it; put it back, from a backup FILE.objects.db if there is one; if it is lost \
+                 for good, {WAY_OUT}",
+                path.display(),
+                kept.len()
+            );
             // One that an earlier version, or another name of the ledger, left is taken along by the next capture.
             return Ok(if place::is_elsewhere(kernel, options)? {
                 (true, "to be moved".to_owned())
@@ -321,7 +330,7 @@ pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> 
             });
         }
         Err(error) => {
-            let way_out = if error.code() == Code::ForeignStore {
+            let way_out = if matches!(error.code(), Code::ForeignStore | Code::ForeignLog) {
                 error.get_hint().unwrap_or_default()
             } else {
                 WAY_OUT

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ic_base::Result;
+use ic_base::{Result, Timestamp};
 use ic_events::Hash;
 use ic_store::{OpenOptions, Side, SideSchema};
 use sha2::{Digest, Sha256};
@@ -34,6 +34,7 @@ const SCHEMA: SideSchema = SideSchema {
     version: 2,
     page_size: 4096,
     owner: "SELECT ledger FROM store",
+    age: "SELECT ifnull(max(id), 0) FROM packs",
     upgrades: &[second_version!()],
     sql: concat!(
         "
@@ -127,6 +128,11 @@ impl Objects {
         // A thread that panicked held no invariant: every change is one transaction.
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Forgets which log the store at `path` had, and sets one aside that is not its own; returns that log's new name. There need be no store.
+pub fn accept(path: &Path, options: OpenOptions, now: Timestamp) -> Result<Option<PathBuf>> {
+    ic_store::accept_side(path, &SCHEMA, options, now)
 }
 
 /// The SHA-256 of some bytes.

@@ -11,8 +11,8 @@ use crate::views::ledger::BackupJson;
 /// Copy the ledger to a file, while others work with it.
 ///
 /// The newest changes of a ledger stand in a log beside its file, so a copy of the file alone can lack them. This copy is whole as of
-/// one moment, or is not made. It is a ledger: ic --db FILE reads it. To restore it, put it in the ledger's place while no command runs, and
-/// remove the -wal file beside it; the next command then says what is missing.
+/// one moment, or is not made. It is a ledger: ic --db FILE reads it. To restore it, put it in the ledger's place while no command runs,
+/// FILE.objects.db in the place of objects.db, and remove the -wal file beside each; the next command then says what is missing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic backup ~/backups/shop.db

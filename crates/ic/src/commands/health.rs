@@ -50,9 +50,11 @@ impl Health {
 
 /// Gives up what is missing; a log that is set aside is named.
 fn accept(session: &Session) -> Result<()> {
-    let db = session.place()?.db;
-    if let Some(log) = ic_store::accept(&db, session.options(), Environment::context().now())? {
-        session.output.warn(&format!("The log that is not this file's is now {}.", path_text(&log)));
+    let (db, now) = (session.place()?.db, Environment::context().now());
+    let of_ledger = ic_store::accept(&db, session.options(), now)?;
+    let of_content = ic_worktree::repair::accept(&db, session.options(), now)?;
+    for log in of_ledger.iter().chain(&of_content) {
+        session.output.warn(&format!("The log that is not its file's is now {}.", path_text(log)));
     }
     Ok(())
 }
