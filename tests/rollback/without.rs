@@ -3,7 +3,6 @@
 mod history;
 mod killed;
 mod kinds;
-mod sets;
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,12 +1,9 @@
 //! What one dispatch did to the tree: what differs between the looks at the tree from its start to its end, as far as it is its own
 //! ([`ic_session::attribution`]).
 
-mod history;
-
-use std::collections::HashSet;
 use std::path::Path;
 
-use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Seq, Timestamp};
+use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
 use ic_checkpoint::diff;
 use ic_checkpoint::git::{self, Commit, GitState};
 use ic_checkpoint::manifest::{Manifest, PathText};
@@ -19,8 +16,6 @@ use ic_session::call;
 use ic_store::{Snapshot, path_bytes};
 
 use ic_worktree::Workspace;
-
-pub(super) use history::again;
 
 /// The tree before a dispatch, and what the dispatch did to it.
 pub(super) struct OwnWork {
@@ -81,39 +76,6 @@ impl OwnCommit {
     }
 }
 
-/// When a dispatch was at work in the tree, with the work that it began.
-struct Span {
-    dispatch: Dispatch,
-    /// The events of the first look and of the last.
-    range: (Seq, Seq),
-    /// When the first one was taken.
-    since: Timestamp,
-    /// The last look.
-    last: Option<CheckpointId>,
-}
-
-impl Span {
-    /// Errors: `no_checkpoint` if the tree was not captured as it began, or as it ended, or is not kept any more.
-    fn of(snapshot: &Snapshot<'_>, root: &Path, id: &DispatchId, descendants: &[DispatchId]) -> Result<Self> {
-        let dispatch = dispatch::resolve(snapshot, id.as_str())?;
-        let run = run::get(snapshot, &dispatch.run_id)?;
-        let place = ic_point::place_of(snapshot, &run, &dispatch)?;
-        let before = ic_point::checkpoint_at(snapshot, &run, place.seq)?;
-        let before = kept(before, &dispatch, "as it began")?;
-        let after = kept(at_end(snapshot, root, &dispatch)?, &dispatch, "as it ended")?;
-        let mut last = after.seq;
-        for own in std::iter::once(id).chain(descendants) {
-            // Calls may have gone on after its end: a subagent was left in the background.
-            let calls = call::of_dispatch(snapshot, own)?;
-            last = calls.iter().filter_map(|call| call.ended_seq).fold(last, Seq::max);
-        }
-        // Where an end was not looked at, the next look shows what was done until then.
-        let look = record::look_since(snapshot, root, last)?;
-        let range = (before.seq, look.as_ref().map_or(last, |look| look.seq));
-        Ok(Self { dispatch, range, since: before.created_at, last: look.map(|look| look.id) })
-    }
-}
-
 /// What a dispatch that has ended did to the tree of its run, with the work that it began. Errors: `no_checkpoint` if the tree was not
 /// captured as it began, or as it ended, or is not kept any more.
 pub(super) fn of_dispatch(
@@ -122,22 +84,33 @@ pub(super) fn of_dispatch(
     descendants: &[DispatchId],
 ) -> Result<OwnWork> {
     let is_own = |other: &DispatchId| other == id || descendants.contains(other);
-    let (span, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
-        let span = Span::of(snapshot, &workspace.root, id, descendants)?;
-        let attribution = Attribution::between(snapshot, &workspace.root, span.range, span.since)?;
+    let (dispatch, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
+        let dispatch = dispatch::resolve(snapshot, id.as_str())?;
+        let run = run::get(snapshot, &dispatch.run_id)?;
+        let place = ic_point::place_of(snapshot, &run, &dispatch)?;
+        let before = ic_point::checkpoint_at(snapshot, &run, place.seq)?;
+        let before = kept(before, &dispatch, "as it began")?;
+        let after = kept(at_end(snapshot, &workspace.root, &dispatch)?, &dispatch, "as it ended")?;
+        let mut last = after.seq;
+        for own in std::iter::once(id).chain(descendants) {
+            // Calls may have gone on after its end: a subagent was left in the background.
+            let calls = call::of_dispatch(snapshot, own)?;
+            last = calls.iter().filter_map(|call| call.ended_seq).fold(last, Seq::max);
+        }
+        // Where an end was not looked at, the next look shows what was done until then.
+        let last = record::look_since(snapshot, &workspace.root, last)?.map_or(last, |look| look.seq);
+        let range = (before.seq, last);
+        let attribution = Attribution::between(snapshot, &workspace.root, range, before.created_at)?;
         let mut recorded = Vec::new();
         for own in std::iter::once(id).chain(descendants) {
             recorded.extend(code::commits_of(snapshot, own)?.into_iter().rev().map(|commit| commit.sha));
         }
-        let since = (span.range.1, ic_events::head(snapshot)?.0);
-        let since = Attribution::between(snapshot, &workspace.root, since, span.since)?;
-        Ok((span, attribution, since, recorded))
+        let since = (last, ic_events::head(snapshot)?.0);
+        let since = Attribution::between(snapshot, &workspace.root, since, before.created_at)?;
+        Ok((dispatch, attribution, since, recorded))
     })?;
-    let mut changes = changes_of(workspace, &attribution, &Whose::of(&is_own))?;
+    let mut changes = changes_of(workspace, &attribution, &is_own)?;
     add_since(workspace, &mut changes, &since)?;
-    let work: Vec<DispatchId> = std::iter::once(id).chain(descendants).cloned().collect();
-    history::leave_undone_out(workspace, &work, &span, &mut changes)?;
-    let dispatch = span.dispatch;
     require_one_branch(workspace, &dispatch, &attribution.looks)?;
     let others = attribution.workers.iter().any(|other| !is_own(&other.id));
     let is_told = attribution.is_told_by_calls(id);
@@ -155,39 +128,18 @@ pub(super) fn of_dispatch(
     Ok(OwnWork { before, changes, commits })
 }
 
-/// Whose changes are asked for.
-struct Whose<'w> {
-    is_own: &'w dyn Fn(&DispatchId) -> bool,
-    /// Whether a change of somebody else counts as undone.
-    is_undone: &'w dyn Fn(&Dispatch) -> bool,
-    /// What restores left whose changes count as those of the work.
-    restored: HashSet<CheckpointId>,
-}
-
-impl<'w> Whose<'w> {
-    fn of(is_own: &'w dyn Fn(&DispatchId) -> bool) -> Self {
-        Self { is_own, is_undone: &|owner| owner.rolled_back_by.is_some(), restored: HashSet::new() }
-    }
-}
-
 /// What differs between the looks at the tree, as far as it is of the work.
-fn changes_of(workspace: &Workspace<'_>, attribution: &Attribution, whose: &Whose<'_>) -> Result<Own> {
+fn changes_of(
+    workspace: &Workspace<'_>,
+    attribution: &Attribution,
+    is_own: &impl Fn(&DispatchId) -> bool,
+) -> Result<Own> {
     let mut changes = Own::default();
-    let is_undone =
-        |owners: &[&Dispatch]| !owners.is_empty() && owners.iter().all(|one| (whose.is_undone)(one));
-    for window in attribution.all() {
-        let (trees, is_restore) = ((Some(&window.from.tree), Some(&window.to.tree)), window.is_restore());
-        if is_restore && !whose.restored.contains(&window.to.id) {
-            continue;
-        }
+    for window in attribution.windows() {
+        let trees = (Some(&window.from.tree), Some(&window.to.tree));
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
-            if is_restore {
-                changes.add(difference);
-                return Ok(());
-            }
             let owners = window.owners(&difference.path);
-            let others: Vec<&Dispatch> =
-                owners.iter().filter(|one| !(whose.is_own)(&one.id)).copied().collect();
+            let others: Vec<&Dispatch> = owners.iter().filter(|one| !is_own(&one.id)).copied().collect();
             match (others.len() < owners.len(), others.as_slice()) {
                 (true, []) if window.is_in_call() => changes.add(difference),
                 (true, []) if difference.change().is_some() => {

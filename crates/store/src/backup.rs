@@ -117,7 +117,7 @@ impl Drop for Unnamed {
 fn require_own(partial: &Path, meta: &Metadata) -> Result<()> {
     let is_own = meta.is_file()
         && meta.uid() == rustix::process::geteuid().as_raw()
-        && meta.mode() & 0o077 == 0
+        && meta.mode() & 0o777 == 0o600
         && meta.nlink() == 1;
     if is_own {
         return Ok(());

@@ -25,8 +25,6 @@ pub use own::{Own, Pair};
 /// The largest text that is merged, in bytes: a merge is made in memory, and larger files are rarely written by hand.
 pub const MOST_MERGED: u64 = 1 << 20;
 
-const MADE_AGAIN: &str = "others made it so again since";
-
 /// What is to be done to undo a piece of work.
 #[derive(Debug, Default)]
 pub struct Reversed {
@@ -161,11 +159,6 @@ impl Work<'_> {
                     to = Some(state);
                     texts.push(text);
                 }
-                // Of what went back already nobody can tell how it would be then.
-                Back::Stays(why) if !is_same(now.as_ref(), to.as_ref()) => {
-                    self.conflict(path, pairs, now, why);
-                    return Ok(());
-                }
                 Back::Stays(why) => {
                     self.reversed.left.push((path.to_vec(), why));
                     return Ok(());
@@ -177,7 +170,7 @@ impl Work<'_> {
             }
         }
         if again && is_same(now.as_ref(), to.as_ref()) {
-            self.reversed.left.push((path.to_vec(), MADE_AGAIN.to_owned()));
+            self.reversed.left.push((path.to_vec(), "others made it so again since".to_owned()));
         }
         if let Some(State::File { hash, .. }) = &to {
             texts.retain(|text| hash_of(text) == *hash);
@@ -215,10 +208,6 @@ impl Work<'_> {
         if is_same(now, before) {
             return Ok(Back::To(now.cloned()));
         }
-        let again = || Ok(Back::Stays(MADE_AGAIN.to_owned()));
-        if now.is_some() && self.own.is_made_anew(path, at) {
-            return again();
-        }
         if let (
             Some(was @ State::File { .. }),
             Some(left @ State::File { .. }),
@@ -228,9 +217,8 @@ impl Work<'_> {
             return self.merged(change, [was, left, is], texts);
         }
         if is_same(now, after) {
-            let is_of_others = self.own.is_of_others(path, at, |state| state.and_then(Node::of))
-                || self.own.is_made_by_others(path, at, after);
-            return if is_of_others { again() } else { Ok(Back::To(before.cloned())) };
+            let is_of_others = self.own.is_of_others(path, at, |state| state.and_then(Node::of));
+            return Ok(if is_of_others { Back::Again(now.cloned()) } else { Back::To(before.cloned()) });
         }
         Ok(match (before, after, now) {
             (Some(_), Some(_), Some(_)) => {

@@ -240,11 +240,11 @@ impl<'a> Goal<'a> {
                 let (left, forced) = match moved {
                     Some("index") => (
                         "git as it is, with what is staged",
-                        "; or take it off the index anyway (a checkpoint keeps it, and ic redo brings it back): --force-commits",
+                        "; or take it off the index anyway (a checkpoint keeps it, and `ic redo` brings it back): --force-commits",
                     ),
                     Some("stash") => (
                         "git as it is, with the stash",
-                        "; or put the stash back as it was anyway (ic redo brings back what it is): --force-commits",
+                        "; or put the stash back as it was anyway (`ic redo` brings back what it is): --force-commits",
                     ),
                     Some(_) => ("git as it is", "; or move the branch back anyway: --force-commits"),
                     None => ("git as it is", "; or take them off their branch anyway: --force-commits"),

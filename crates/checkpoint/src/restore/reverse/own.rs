@@ -38,14 +38,8 @@ impl Own {
         let others = self.since.get(&path).and_then(|since| since.last()).map_or(0, |since| since.own);
         let pairs = self.changes.entry(path).or_default();
         let is_alone = others < pairs.len();
-        let meets = |(_, last): &Pair| is_same(last.as_ref(), before.as_ref());
-        let is_meeting = is_alone && pairs.last().is_some_and(meets);
         match pairs.last_mut() {
-            Some((first, _)) if is_meeting && is_same(first.as_ref(), after.as_ref()) => {
-                // It set itself back.
-                pairs.pop();
-            }
-            Some((_, last)) if is_meeting => *last = after,
+            Some((_, last)) if is_alone && is_same(last.as_ref(), before.as_ref()) => *last = after,
             _ => pairs.push((before, after)),
         }
     }
@@ -75,23 +69,6 @@ impl Own {
         })
     }
 
-    /// Whether others created or removed at a path what a change of the work, counted from zero, had created or removed there.
-    pub(super) fn is_made_by_others(&self, path: &[u8], change: usize, after: Option<&State>) -> bool {
-        self.since(path, change)
-            .any(|(from, to)| (from.is_none() || to.is_none()) && is_same(to.as_ref(), after))
-    }
-
-    /// Whether others created what was there no more after a change of the work, counted from zero: all of it is theirs then.
-    pub(super) fn is_made_anew(&self, path: &[u8], change: usize) -> bool {
-        self.since(path, change).any(|(from, to)| from.is_none() && to.is_some())
-    }
-
-    /// What others did after a change of the work.
-    fn since(&self, path: &[u8], change: usize) -> impl Iterator<Item = &Pair> {
-        let all = self.since.get(path).into_iter().flatten();
-        all.filter(move |since| since.own > change).map(|since| &since.change)
-    }
-
     /// Adds a path that changed while `others` worked too.
     pub fn add_shared(&mut self, path: Vec<u8>, others: &str) {
         self.leave(path, &format!("shared: it changed while {others} worked too"));
@@ -100,19 +77,6 @@ impl Own {
     /// Leaves a path that changed as it is.
     pub fn leave(&mut self, path: Vec<u8>, why: &str) {
         self.stays.entry(path).or_insert_with(|| why.to_owned());
-    }
-
-    /// Takes what is known of a path from elsewhere, in place of what is known here.
-    pub fn take(&mut self, path: &[u8], other: &mut Self) {
-        self.changes.remove(path);
-        self.since.remove(path);
-        self.changes.extend(other.changes.remove_entry(path));
-        self.since.extend(other.since.remove_entry(path));
-    }
-
-    /// The paths of which it is known that the work changed them, and that do not stay.
-    pub fn known(&self) -> BTreeSet<Vec<u8>> {
-        self.changes.keys().filter(|path| !self.stays.contains_key(*path)).cloned().collect()
     }
 
     /// The paths that changed, those that stay too.

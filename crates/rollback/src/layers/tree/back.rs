@@ -6,7 +6,7 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::Restore;
 use ic_journal::made::safety_of;
-use ic_journal::table::{RollbackRecord, RollbackStatus};
+use ic_journal::table::RollbackStatus;
 use ic_journal::{Course, Force, steps};
 use ic_kernel::Kernel;
 use ic_store::path_from_bytes;
@@ -15,7 +15,6 @@ use ic_worktree::{NotYet, Report, RestoreRequest, Settings, TreeChanges, Watch, 
 use super::{around, require_project};
 use crate::covered::Covered;
 use crate::layers::layer::{Site, Work, has_tree, until};
-use crate::own_work;
 
 /// The restores of a rollback, in the tree that they changed.
 struct TreeBack<'k> {
@@ -24,8 +23,8 @@ struct TreeBack<'k> {
     restores: Vec<Restore>,
     /// What each go at the effects changed in it, oldest first.
     effects: Vec<TreeChanges>,
-    /// The rollback, where it undid only what one dispatch did.
-    of_one: Option<RollbackRecord>,
+    /// Only what one dispatch did was undone.
+    is_of_one: bool,
 }
 
 /// Takes the tree back, or says what that would do; nothing to be taken back is no error.
@@ -111,8 +110,7 @@ fn to_put_back<'k>(
     let mut restores = ic_worktree::restores_since(&workspace, &target.id, remembered.seq, look.dry_run)?;
     restores.retain(|restore| restore.seq < look.until);
     let effects = around::changed_by_effects(&workspace, remembered, &restores)?;
-    let of_one = remembered.only().map(|_| remembered.clone());
-    let tree = TreeBack { workspace, restores, effects, of_one };
+    let tree = TreeBack { workspace, restores, effects, is_of_one: remembered.only().is_some() };
     if look.force.files {
         return Ok(Some(tree));
     }
@@ -178,18 +176,15 @@ impl TreeBack<'_> {
     /// Makes the work of one dispatch again: others may have changed its paths since it was undone. `None`: it is no undo of one dispatch, or
     /// nothing of it can be merged.
     fn merge_back(&self, Look { force, dry_run, watch, .. }: Look<'_>) -> Result<Option<Report>> {
-        let Some(one) = &self.of_one else { return Ok(None) };
-        let Some((work, target)) = own_work::again(&self.workspace, one, &self.restores)? else {
-            return Ok(None);
-        };
+        let Some(first) = self.restores.first().filter(|_| self.is_of_one) else { return Ok(None) };
         let request = RestoreRequest {
             dry_run,
             force,
             beside_others: true,
             compares_all: false,
-            ..request(target.as_str(), Strategy::FilesOnly)
+            ..request(first.safety_id.as_str(), Strategy::FilesOnly)
         };
-        ic_worktree::merge_back(&self.workspace, (work, &target), &request, watch).map(Some)
+        ic_worktree::merge_restores_back(&self.workspace, &self.restores, &request, watch)
     }
 
     /// Takes one restore back, once the later ones are.
@@ -198,7 +193,7 @@ impl TreeBack<'_> {
         let request = RestoreRequest {
             dry_run,
             force,
-            beside_others: self.of_one.is_some(),
+            beside_others: self.is_of_one,
             ..request(restore.safety_id.as_str(), restore.strategy)
         };
         let not_yet = if dry_run { &self.restores[at + 1..] } else { &[] };
