@@ -6,7 +6,6 @@
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rusqlite::Connection;
@@ -14,10 +13,14 @@ use rusqlite::Connection;
 use crate::connection::{InAHurry, OpenOptions, Opened, configure, no_room, open, use_wal};
 use crate::error::diagnose;
 use crate::lock::{Held, Rank};
-use crate::note::{Head, Log, Note, Stamp};
-use crate::remembered::{alone, fits, foreign_log, require_sound_together, set_aside};
 use crate::transaction::{Snapshot, Transaction};
 use crate::{faults, log, private};
+
+mod own_log;
+mod space;
+
+pub use own_log::accept_side;
+use own_log::require_own_log;
 
 /// What a side database is made of.
 #[derive(Debug, Clone, Copy)]
@@ -46,13 +49,6 @@ pub enum Durability {
     /// It, and every commit before it, survives a loss of power.
     Synced,
 }
-
-/// A log of more bytes is emptied between the steps of what gives space back: with one step more it stays well below what is kept in reserve for a full disk.
-const LONG_LOG: u64 = 128 << 10;
-
-/// Why a rebuild that fails is made again: what it was made for is committed before it.
-const STILL_THERE: &str = "the removed content is in no checkpoint any more, but may still be in the file's free space: \
-     free as much disk space as the file takes, then repeat the call";
 
 /// An open side database.
 pub struct Side {
@@ -230,65 +226,6 @@ impl Side {
         result.map_err(|error| damaged(&self.path, error))
     }
 
-    /// Gives free pages back to the operating system and empties the log, so that the file is as small as its content; beside another
-    /// process that reads for long, what is left is given back another time.
-    pub fn shrink(&self) -> Result<()> {
-        self.require_room()?;
-        // In small steps: each moves pages through the log, and on a full disk there is little room for that.
-        while self.pragma("freelist_count")? > 0 {
-            faults::statement("PRAGMA incremental_vacuum");
-            self.connection
-                .prepare("PRAGMA incremental_vacuum(64)")
-                .and_then(|mut statement| {
-                    let mut rows = statement.query([])?;
-                    while rows.next()?.is_some() {}
-                    Ok(())
-                })
-                .map_err(|e| diagnose(e, "shrinking the object store"))?;
-            if !self.empty_long_log()? {
-                // More steps would only make the log longer.
-                return Ok(());
-            }
-        }
-        self.empty_log().map(|_| ())
-    }
-
-    /// Empties the log, so that the file's length is that of its content.
-    pub fn settle(&self) -> Result<bool> {
-        self.require_room()?;
-        self.empty_log()
-    }
-
-    /// Empties the log if it is long: what is deleted takes room in it, before it gives any back. Returns whether it is short now.
-    pub fn empty_long_log(&self) -> Result<bool> {
-        if log::length(&self.path) > LONG_LOG { self.empty_log() } else { Ok(true) }
-    }
-
-    /// Whoever reads meanwhile keeps it long: that is no error, it is emptied another time. It is not waited for: the caller holds the
-    /// store's lock, which every capture needs.
-    fn empty_log(&self) -> Result<bool> {
-        faults::statement("PRAGMA wal_checkpoint(TRUNCATE)");
-        self.in_a_hurry.store(true, Relaxed);
-        let busy =
-            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-        self.in_a_hurry.store(false, Relaxed);
-        busy.map(|busy| busy == 0).map_err(|e| diagnose(e, "shrinking the object store"))
-    }
-
-    /// Rebuilds the file, so that nothing of what was deleted is left in it. Returns whether that is so: while another process reads
-    /// the file, its log keeps what that process sees.
-    pub fn rebuild(&self) -> Result<bool> {
-        self.require_room()?;
-        faults::statement("VACUUM");
-        self.connection
-            .execute_batch("VACUUM")
-            .and_then(|()| {
-                self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
-            })
-            .map(|busy| busy == 0)
-            .map_err(|e| diagnose(e, "rebuilding the object store").hint(STILL_THERE))
-    }
-
     /// What SQLite finds wrong with the file; empty when nothing is.
     pub fn damage(&self) -> Result<Vec<String>> {
         let mut statement = self
@@ -380,86 +317,6 @@ impl Drop for Side {
         if stays || (self.is_alone && log::length(&self.path) > 0) {
             log::leave(&self.connection);
         }
-    }
-}
-
-impl Side {
-    /// Remembers which log this database has: another one in its place must not be written over by it.
-    fn remember_log(&self) {
-        let owner = self.connection.query_row(self.schema.owner, [], |row| row.get::<_, String>(0));
-        let (Ok(ledger), Ok(Some(salts))) = (owner, log::salts(&self.path)) else { return };
-        let file = std::fs::metadata(&self.path).ok().map(|meta| Stamp::of(&meta));
-        let known = Note::read(&self.path);
-        let before = known.as_ref().and_then(|note| note.log.as_ref());
-        // As long as nobody writes the file, its age is what it was.
-        let base = match before.filter(|log| log.salts == salts && log.file == file) {
-            Some(log) => log.base,
-            None => age_of(&self.path, &self.schema),
-        };
-        let note = Note {
-            ledger,
-            head: Head { seq: 0, hash: "-".to_owned() },
-            log: Some(Log { salts, base, file }),
-        };
-        if known.as_ref() != Some(&note) {
-            // It helps who replaces the file, and is needed for nothing else.
-            let _ = note.write(&self.path);
-        }
-    }
-}
-
-/// Forgets which log a side database had, and sets one aside that is not its own, as [`crate::accept`] does for a ledger.
-pub fn accept_side(
-    path: &Path,
-    schema: &SideSchema,
-    options: OpenOptions,
-    now: ic_base::Timestamp,
-) -> Result<Option<PathBuf>> {
-    if !Side::exists(path) {
-        return Ok(None);
-    }
-    set_aside(path, require_own_log(path, schema, options).map(drop), now)
-}
-
-/// Whether the file is an older state than the one at which the noted log was begun.
-fn is_older(path: &Path, schema: &SideSchema, note: &Note) -> bool {
-    let base = note.log.as_ref().and_then(|log| log.base);
-    base.is_some_and(|base| age_of(path, schema).is_some_and(|age| age < base))
-}
-
-/// The age of a file without its log.
-fn age_of(path: &Path, schema: &SideSchema) -> Option<i64> {
-    alone(path)?.query_row(schema.age, [], |row| row.get(0)).ok()
-}
-
-/// Whether it had to be found out that the log belongs to the file.
-///
-/// Errors: `foreign_store` if the log that another ledger's store left would be played into this one; `foreign_log` if the file was
-/// replaced by an older state of it, and is no sound database together with the log.
-fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOptions) -> Result<bool> {
-    let (Some(note), Ok(Some(salts)), Ok(meta)) =
-        (Note::read(path), log::salts(path), std::fs::metadata(path))
-    else {
-        return Ok(false);
-    };
-    let is_noted = note.log.as_ref().is_some_and(|log| log.salts == salts);
-    if !is_noted || fits(&note, salts, &meta) {
-        return Ok(false);
-    }
-    let owner = alone(path).map(|file| file.query_row(schema.owner, [], |row| row.get::<_, String>(0)));
-    match owner {
-        Some(Ok(owner)) if owner != note.ledger => Err(Diagnosis::new(
-            Code::ForeignStore,
-            format!(
-                "{} holds the content of another ledger, and the log beside it is not its own.",
-                path.display()
-            ),
-        )
-        .hint("put this ledger's own objects.db back; to keep that one, move it and its -wal away")
-        .detail("store", path.to_string_lossy().into_owned())
-        .detail("belongs_to", owner)),
-        _ if is_older(path, schema, &note) => Err(foreign_log(path)),
-        _ => require_sound_together(path, options).map(|()| true),
     }
 }
 

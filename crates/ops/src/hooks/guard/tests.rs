@@ -1,6 +1,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use ic_worktree::auto::LeftOut;
+
+use super::danger::dedup;
 use super::*;
 
 const UNKNOWN: &str = "files that cannot be told from the command";

@@ -1,0 +1,111 @@
+//! What is said to a server: credentials in headers, and the name and password that `curl` takes.
+
+use super::{Class, MOST_BETWEEN, Verdict, assigned_value, begins_word, of_class, open, prefix, word};
+
+const AUTHORIZATION: &[u8] = b"authorization";
+const SCHEMES: [&[u8]; 3] = [b"bearer ", b"basic ", b"token "];
+const SHORTEST_CREDENTIALS: usize = 8;
+/// Headers whose value is a secret as a whole.
+const HEADERS: [&[u8]; 4] = [b"cookie:", b"x-api-key:", b"x-auth-token:", b"private-token:"];
+const SHORTEST_HEADER_VALUE: usize = 4;
+
+/// An option of `curl` that gives a name and a password.
+const USERS: [&[u8]; 3] = [b"-u", b"--user", b"--proxy-user"];
+const LONGEST_NAME: usize = 128;
+
+const BEARER: &[u8] = b"bearer ";
+const SHORTEST_BEARER: usize = 20;
+
+/// `Authorization: Bearer ...`, and the other schemes whose credentials stand in one word.
+pub(super) fn authorization(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
+    match word(rest, AUTHORIZATION, at_end) {
+        Some(true) => {}
+        None => return Verdict::More,
+        Some(false) => return Verdict::No,
+    }
+    let is_between = |b: &u8| matches!(b, b' ' | b'\t' | b'"' | b'\'' | b'\\' | b':' | b'=');
+    let most = rest.len().min(AUTHORIZATION.len() + MOST_BETWEEN);
+    let from =
+        AUTHORIZATION.len() + rest[AUTHORIZATION.len()..most].iter().take_while(|b| is_between(b)).count();
+    let mut is_open = from == rest.len() && from < AUTHORIZATION.len() + MOST_BETWEEN;
+    for scheme in SCHEMES {
+        match word(&rest[from..], scheme, at_end) {
+            Some(true) => {
+                return credentials(rest, from + scheme.len(), SHORTEST_CREDENTIALS, at_end);
+            }
+            None => is_open = true,
+            Some(false) => {}
+        }
+    }
+    if is_open { open(at_end) } else { Verdict::No }
+}
+
+/// `Cookie: ...` and headers of the kind.
+pub(super) fn http_header(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+    let mut is_open = false;
+    for name in HEADERS {
+        match word(rest, name, at_end) {
+            Some(true) if begins_word(before) || before[1] == b'-' => {
+                let spaces = rest[name.len()..].iter().take(2).take_while(|b| **b == b' ').count();
+                let from = name.len() + spaces;
+                // What a shell puts in is no secret itself.
+                if rest.get(from).is_some_and(|b| matches!(b, b'$' | b'{')) {
+                    return Verdict::No;
+                }
+                return of_class(rest, from, (Class::Line, SHORTEST_HEADER_VALUE), at_end);
+            }
+            None => is_open = true,
+            Some(_) => {}
+        }
+    }
+    if is_open { Verdict::More } else { Verdict::No }
+}
+
+/// `-u name:password`: the name is shown.
+pub(super) fn user(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+    let mut is_open = false;
+    for name in USERS {
+        match prefix(rest, name, at_end) {
+            Some(true) if begins_word(before) && before[1] != b'-' => {
+                let between = |b: &u8| matches!(b, b' ' | b'=' | b'"' | b'\'');
+                let from = name.len() + rest[name.len()..].iter().take(2).take_while(|b| between(b)).count();
+                let body = &rest[from..rest.len().min(from + LONGEST_NAME)];
+                let length = body.iter().position(|b| *b == b':' || !Class::Value.has(*b));
+                return match length {
+                    _ if from == name.len() && rest.len() > from => Verdict::No,
+                    // What the shell puts in, or a second colon (`-u file://`), is no password.
+                    Some(colon) if colon > 0 && body[colon] == b':' && body.get(colon + 1) != Some(&b'/') => {
+                        assigned_value(rest, from + colon + 1, at_end)
+                    }
+                    Some(_) => Verdict::No,
+                    None if body.len() == LONGEST_NAME => Verdict::No,
+                    None => open(at_end),
+                };
+            }
+            None => is_open = true,
+            Some(_) => {}
+        }
+    }
+    if is_open { Verdict::More } else { Verdict::No }
+}
+
+/// `Bearer ...` by itself, where what follows has a digit as tokens do.
+pub(super) fn bearer(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+    match word(rest, BEARER, at_end) {
+        Some(true) if begins_word(before) => {}
+        None => return Verdict::More,
+        Some(_) => return Verdict::No,
+    }
+    match credentials(rest, BEARER.len(), SHORTEST_BEARER, at_end) {
+        Verdict::Token { shown, .. }
+            if !rest[shown..shown + SHORTEST_BEARER].iter().any(u8::is_ascii_digit) =>
+        {
+            Verdict::No
+        }
+        other => other,
+    }
+}
+
+fn credentials(rest: &[u8], from: usize, shortest: usize, at_end: bool) -> Verdict {
+    of_class(rest, from, (Class::Token68, shortest), at_end)
+}
