@@ -450,14 +450,20 @@ fn one_prompt_is_undone_alone_on_no_other_commit_and_where_its_branch_is_gone() 
     assert!(!project.root().join("two.txt").exists());
 }
 
-#[test]
-fn an_agents_own_redo_brings_nothing_of_another_session_back() {
+/// What A made and what B made were undone, B's first; with A's work.
+fn two_sessions_undone() -> (Project, String) {
     let project = in_git();
     writes(&project, "A", "of a", "a.txt", "a\n");
     writes(&project, "B", "of b", "b.txt", "b\n");
     let (a, b) = (work_of(&project, "A"), work_of(&project, "B"));
     project.json(&format!("undo prompt:{b} --yes"));
     project.json(&format!("undo prompt:{a} --yes"));
+    (project, a)
+}
+
+#[test]
+fn an_agents_own_redo_brings_nothing_of_another_session_back() {
+    let (project, a) = two_sessions_undone();
     let redone = project.run_with("CLAUDE_CODE_SESSION_ID", "B", "redo --yes");
     assert_eq!(redone.code, Some(0), "{redone:?}");
     assert!(!project.root().join("a.txt").exists() && project.root().join("b.txt").exists(), "{redone:?}");
@@ -616,12 +622,7 @@ fn what_prompts_did_is_not_undone_with_mine() {
 /// The undo of one session that cannot be redone any more does not hide that of another which can.
 #[test]
 fn a_refused_redo_names_the_older_undo_that_can_be_redone() {
-    let project = in_git();
-    writes(&project, "A", "of a", "a.txt", "a\n");
-    writes(&project, "B", "of b", "b.txt", "b\n");
-    let (a, b) = (work_of(&project, "A"), work_of(&project, "B"));
-    project.json(&format!("undo prompt:{b} --yes"));
-    project.json(&format!("undo prompt:{a} --yes"));
+    let (project, _) = two_sessions_undone();
     writes(&project, "A", "more", "more.txt", "more\n");
     let refused = project.run("redo --yes --json");
     assert_eq!(refused.error(), "run_changed", "{refused:?}");

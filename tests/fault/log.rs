@@ -13,6 +13,14 @@ fn with_run() -> (Cli, String) {
     (cli, run)
 }
 
+/// The same, with a copy of it.
+fn with_copy() -> (Cli, String, PathBuf) {
+    let (cli, run) = with_run();
+    let copy = cli.home().join("copy.db");
+    cli.ok(["backup", copy.to_str().expect("a plain path")]);
+    (cli, run, copy)
+}
+
 fn beside(cli: &Cli, suffix: &str) -> PathBuf {
     let mut name = cli.db().as_os_str().to_owned();
     name.push(suffix);
@@ -81,9 +89,7 @@ fn lone_commits_never_make_the_log_longer_than_its_bound() {
 
 #[test]
 fn an_older_copy_in_the_ledgers_place_is_read_with_a_warning_and_written_when_it_is_accepted() {
-    let (cli, run) = with_run();
-    let copy = cli.home().join("copy.db");
-    cli.ok(["backup", copy.to_str().expect("a plain path")]);
+    let (cli, run, copy) = with_copy();
     cli.ok(["run", "advance", &run]);
     std::fs::rename(&copy, cli.db()).expect("the copy, in its place");
     for suffix in ["-wal", "-shm"] {
@@ -224,9 +230,7 @@ fn the_log_of_the_content_is_never_played_into_a_restored_store() {
 
 #[test]
 fn an_older_file_under_a_log_that_was_left_long_is_not_opened() {
-    let (cli, run) = with_run();
-    let copy = cli.home().join("copy.db");
-    cli.ok(["backup", copy.to_str().expect("a plain path")]);
+    let (cli, run, copy) = with_copy();
     for n in 0..20 {
         cli.ok(["run", "artifact", "add", &run, "--path", &format!("a{n}")]);
     }
