@@ -634,3 +634,25 @@ fn a_refused_redo_names_the_older_undo_that_can_be_redone() {
     let refused = project.run("redo --yes --json");
     assert!(refused.error() == "run_changed" && !refused.stderr.contains("an older undo"), "{refused:?}");
 }
+
+/// Where the content is lost that would bring the files back, a redo does not say that it is done.
+#[test]
+fn a_redo_whose_content_is_lost_is_refused() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    let id = work_of(&project, "A");
+    project.json("undo --yes");
+    let ledger = std::path::PathBuf::from(project.database().path().expect("its path"));
+    for entry in std::fs::read_dir(ledger.parent().expect("the store")).expect("the store") {
+        let entry = entry.expect("an entry");
+        if entry.file_name().to_string_lossy().starts_with("objects.db") && entry.path().is_file() {
+            std::fs::remove_file(entry.path()).expect("the content");
+        }
+    }
+    project.run("checkpoint verify --repair");
+    for words in ["redo --dry-run", "redo --yes"] {
+        assert_eq!(project.run(&format!("{words} --json")).error(), "checkpoint_not_found", "{words}");
+    }
+    assert_ne!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
+    assert!(!project.root().join("a.txt").exists());
+}

@@ -222,6 +222,15 @@ pub fn finished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Restore>> {
     snapshot.query_all(&sql, &[&path_bytes(root)], Restore::from_row)
 }
 
+/// The finished restores of a root of which the content that would take them back was lost, oldest first.
+pub fn lost(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Restore>> {
+    let sql = format!(
+        "SELECT {} FROM restores WHERE root = $1 AND state = 'applied' AND lost_at IS NOT NULL ORDER BY seq",
+        Restore::COLUMNS
+    );
+    snapshot.query_all(&sql, &[&path_bytes(root)], Restore::from_row)
+}
+
 /// What `undo` and `redo` would restore next: the restores that can be undone, and those that can be done again.
 ///
 /// As in an editor: a new restore forgets what could be done again.

@@ -3,8 +3,9 @@
 //! Both can be asked and done again: a path that is back already is as one of the restores found it.
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
-use ic_checkpoint::restore::journal::Restore;
+use ic_checkpoint::restore::journal::{self, Restore};
 use ic_journal::made::safety_of;
 use ic_journal::table::RollbackStatus;
 use ic_journal::{Course, Force, steps};
@@ -109,6 +110,10 @@ fn to_put_back<'k>(
     }
     let mut restores = ic_worktree::restores_since(&workspace, &target.id, remembered.seq, look.dry_run)?;
     restores.retain(|restore| restore.seq < look.until);
+    // One that is aborted goes on without what was lost: the run would stay closed for ever.
+    if remembered.status == RollbackStatus::Done {
+        require_not_lost(&workspace, (&target.id, remembered.seq), look.until)?;
+    }
     let effects = around::changed_by_effects(&workspace, remembered, &restores)?;
     let tree = TreeBack { workspace, restores, effects, is_of_one: remembered.only().is_some() };
     if look.force.files {
@@ -135,6 +140,22 @@ fn to_put_back<'k>(
         _ => error,
     })?;
     Ok(Some(tree))
+}
+
+/// Errors: `checkpoint_not_found` where the content that a restore of the rollback replaced is lost: its files cannot be as they were.
+fn require_not_lost(
+    workspace: &Workspace<'_>,
+    (target, since): (&CheckpointId, Seq),
+    until: Seq,
+) -> Result<()> {
+    workspace.kernel.read(|snapshot| {
+        let lost = journal::lost(snapshot, &workspace.root)?;
+        let is_its = |one: &&Restore| one.target_id == *target && one.seq > since && one.seq < until;
+        match lost.iter().find(is_its) {
+            Some(one) => ic_worktree::require_kept(&record::get(snapshot, &one.safety_id)?),
+            None => Ok(()),
+        }
+    })
 }
 
 impl TreeBack<'_> {
