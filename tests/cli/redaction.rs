@@ -8,17 +8,17 @@ use crate::support::{Project, chain, story};
 
 const SECRET: &str = "sk-live-4f9a1c77e0b24d6b";
 
-/// Whether the secret stands anywhere in the files of the ledger's directory.
+/// The files below the ledger's directory in which the secret stands.
 fn stands_in(directory: &Path) -> Vec<String> {
-    std::fs::read_dir(directory)
-        .expect("the store")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| {
-            let bytes = std::fs::read(path).expect("a file");
-            bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
-        })
-        .map(|path| path.display().to_string())
-        .collect()
+    let entries = std::fs::read_dir(directory).expect("the store");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let (below, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
+    let has_it = |path: &std::path::PathBuf| {
+        let bytes = std::fs::read(path).expect("a file");
+        bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
+    };
+    let found = files.into_iter().filter(has_it).map(|path| path.display().to_string());
+    found.chain(below.iter().flat_map(|path| stands_in(path))).collect()
 }
 
 fn store(project: &Project) -> std::path::PathBuf {
@@ -46,6 +46,19 @@ fn assert_gone(project: &Project, lists: &[&str]) {
     }
     assert_eq!(project.json("events verify")["ok"], true);
     assert_eq!(project.json("health")["ok"], true);
+}
+
+/// What a person called a checkpoint stands in its row alone, and goes with its event.
+#[test]
+fn a_checkpoint_loses_its_name_and_message_with_its_event() {
+    let project = Project::new();
+    project.write("a.txt", "a");
+    project.ok(&format!("checkpoint create --name {SECRET} --message 'token {SECRET}'"));
+    project.ok("events redact 1 --reason 'a token was pasted'");
+    assert_gone(&project, &["checkpoint list", "events tail"]);
+    let kept = project.json("checkpoint list")[0].clone();
+    assert_eq!((&kept["name"], &kept["message"]), (&Value::Null, &Value::Null), "{kept}");
+    project.ok(&format!("checkpoint show {}", kept["short_id"].as_str().expect("an id")));
 }
 
 #[test]

@@ -283,6 +283,11 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Checkpoint> {
     get(snapshot, &CheckpointId::from_ledger(id))
 }
 
+/// Takes name and message out of the checkpoint that event `seq` recorded, if it recorded one.
+pub fn redact(tx: &Transaction<'_>, seq: Seq) -> Result<()> {
+    tx.execute("UPDATE checkpoints SET name = NULL, message = NULL WHERE seq = $1", &[&seq]).map(|_| ())
+}
+
 /// Records that some of a checkpoint's content is lost: it does not hold everything any more.
 pub fn lose_some(tx: &Transaction<'_>, id: &CheckpointId) -> Result<()> {
     tx.execute_one("UPDATE checkpoints SET complete = 0 WHERE id = $1", &[&id.as_str()])

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use ic_base::{Code, CompensationId, DispatchId, Result, RewindId, RunId, Seq};
+use ic_checkpoint::record;
 use ic_dispatch::{code, dispatch};
 use ic_events::Event;
 use ic_phase::{run, skip};
@@ -79,6 +80,7 @@ fn copies_of(
 fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
     run::redact(tx, event.seq)?;
     skip::redact(tx, event.seq)?;
+    record::redact(tx, event.seq)?;
     if let Some(run_id) = &event.run_id {
         ic_journal::table::redact(tx, run_id, event.seq)?;
         agent::redact(tx, run_id, event.seq)?;
