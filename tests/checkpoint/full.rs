@@ -136,3 +136,21 @@ fn a_purge_that_finds_no_room_to_rebuild_says_what_it_did_and_is_made_again() {
     assert!(!store.windows(12).any(|bytes| bytes == b"the-password"), "nothing of it is left");
     cli.ok(["checkpoint", "verify", "--read-data"]);
 }
+
+#[test]
+fn a_backup_to_a_disk_that_is_full_leaves_nothing_there() {
+    let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));
+    let point = cli.home().join("small");
+    let Some(_disk) = Tmpfs::mount(&point, 4) else { return };
+    let copy = point.join("copy.db");
+    let copy = copy.to_str().expect("a plain path");
+    cli.ok(["backup", copy]);
+    let before = fs::read(copy).expect("a copy");
+    fill(&point, 0);
+    let outcome = cli.run(["backup", "--replace", copy, "--json"]);
+    assert_full(&outcome, "there is no room for the copy");
+    assert!(outcome.stderr.contains("where the copy is to be"), "{outcome:?}");
+    assert_eq!(fs::read(copy).expect("the copy before it"), before);
+    let names = fs::read_dir(&point).expect("the disk").map(|entry| entry.expect("an entry").file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().contains("ic-backup")));
+}

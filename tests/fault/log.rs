@@ -284,3 +284,33 @@ fn a_pipe_in_the_place_of_the_log_holds_nobody_up() {
     assert_ne!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("\"code\""), "{said:?}");
 }
+
+#[test]
+fn a_backup_that_dies_leaves_no_copy_of_that_name() {
+    let (cli, _) = with_run();
+    let (copy, content) = (cli.home().join("copy.db"), cli.home().join("copy.db.objects.db"));
+    std::fs::write(cli.root().join("a"), "a").expect("a file");
+    cli.ok(["checkpoint", "create"]);
+    let words = ["backup", "--content", copy.to_str().expect("a plain path")];
+    let mut deaths = 0;
+    loop {
+        let dies = (deaths + 1).to_string();
+        let status = cli.command(words).env("IC_TEST_ABORT_BEFORE", dies).status().expect("the program");
+        if status.success() {
+            break;
+        }
+        deaths += 1;
+        assert!(!copy.exists(), "death {deaths}: a copy of the ledger that is there is whole");
+        if content.exists() {
+            // It has its name first, and is whole; the next copy is told to replace it.
+            std::fs::remove_file(&content).expect("the content");
+        }
+    }
+    assert!(deaths > 3, "{deaths} deaths");
+    assert!(copy.exists() && content.exists());
+    let left =
+        std::fs::read_dir(cli.home()).expect("the directory").map(|entry| entry.expect("one").file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().contains("ic-backup")), "nothing unfinished");
+    let copied = cli.run(["--db", words[2], "events", "verify"]);
+    assert_eq!((copied.code, copied.stdout.contains("\"ok\":true")), (Some(0), true), "{copied:?}");
+}

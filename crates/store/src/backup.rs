@@ -86,7 +86,8 @@ impl Unnamed {
     fn write(&self, source: &Connection, patience: Duration) -> Result<Connection> {
         let doing = format!("copying to {}", self.to.display());
         faults::statement("-- copying");
-        copy(source, &self.partial, patience).map_err(|e| diagnose(e, &doing))?.ok_or_else(|| busy(&doing))
+        let copied = copy(source, &self.partial, patience).map_err(|e| no_room_there(diagnose(e, &doing)));
+        copied?.ok_or_else(|| busy(&doing))
     }
 
     /// Makes it durable and gives it its name; what has that name is replaced.
@@ -129,6 +130,14 @@ fn require_own(partial: &Path, meta: &Metadata) -> Result<()> {
     )
     .hint("remove it, or choose a directory that is yours alone")
     .detail("file", partial.to_string_lossy().into_owned()))
+}
+
+/// Room beside the ledger is no help to a copy.
+fn no_room_there(error: Diagnosis) -> Diagnosis {
+    match error.code() {
+        Code::DiskFull => error.hint("free space where the copy is to be, or choose another place"),
+        _ => error,
+    }
 }
 
 /// What the copy that is to become `to` is called until it is whole.
