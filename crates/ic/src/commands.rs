@@ -12,6 +12,8 @@ macro_rules! verbs {
     }) => {
         $(#[$meta])*
         #[derive(Debug, clap::Subcommand)]
+        // The arguments of a verb are built when it is named: those of all of them take longer than a query.
+        #[command(defer = true)]
         pub(crate) enum $name {
             $($(#[$about])* $verb($arguments),)+
         }
