@@ -393,3 +393,55 @@ fn a_redacted_reason_is_nowhere() {
         assert!(!line.contains("secret word"), "{line}");
     }
 }
+
+#[test]
+fn a_backup_of_the_ledger_undoes_nothing_in_the_project_whose_ledger_it_is_a_copy_of() {
+    let world = in_git().begun();
+    world.write("a.txt", "one\n");
+    world.advance();
+    world.write("a.txt", "two\n");
+    let copy = world.cli.home().join("copy.db");
+    let copy = copy.to_str().expect("a plain path");
+    world.ic(&["backup", "--content", copy]);
+    let before = world.state();
+    for last in ["--dry-run", "--yes"] {
+        let outcome = world.cli.run(["undo", "phase:a", "--db", copy, last, "--json"]);
+        assert_eq!(outcome.error(), "foreign_root", "{outcome:?}");
+    }
+    world.state().assert_is(&before, "refused");
+    world.ic(&["undo", "phase:a", "--yes"]);
+    assert_eq!(world.read("a.txt").as_deref(), Some("one\n"));
+}
+
+#[test]
+fn where_a_project_was_moved_what_finds_nothing_says_where_it_was() {
+    let world = in_git().begun();
+    world.write("a.txt", "one\n");
+    let id = world.ic(&["dispatch", "create", &world.run, "--name", "d"]);
+    world.ic(&["dispatch", "start", &id]);
+    world.write("a.txt", "two\n");
+    world.ic(&["dispatch", "complete", &id]);
+    let (here, there) = (world.cli.root().to_owned(), world.cli.home().join("moved"));
+    std::fs::rename(&here, &there).expect("the project is moved");
+    let call = |words: &[&str]| {
+        let mut command = world.cli.command(words);
+        Outcome::of(command.current_dir(&there))
+    };
+    for words in [&["status"][..], &["log"], &["undo", "--yes"]] {
+        let outcome = call(words);
+        assert!(outcome.code != Some(0), "{words:?}: {outcome:?}");
+        let named = outcome.stderr.contains(here.to_str().expect("a plain path"));
+        assert!(named && outcome.stderr.contains("ic checkpoint list --root"), "{words:?}: {outcome:?}");
+    }
+    // What it says leads on.
+    let listed = call(&["run", "list", "--project", here.to_str().expect("a plain path"), "--json"]);
+    assert!(listed.stdout.contains(&world.run), "{listed:?}");
+    let listed = call(&["checkpoint", "list", "--root", here.to_str().expect("a plain path"), "--json"]);
+    let first = listed.stdout.lines().next().expect("a checkpoint").to_owned();
+    let first: serde_json::Value = serde_json::from_str(&first).expect("JSON");
+    let checkpoint = first["id"].as_str().or_else(|| first[0]["id"].as_str()).expect("an id").to_owned();
+    let restored = call(&["checkpoint", "restore", &checkpoint, "--into", "--yes"]);
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    std::fs::rename(&there, &here).expect("it is moved back");
+    world.ic(&["undo", "--dry-run"]);
+}

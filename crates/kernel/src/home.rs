@@ -1,4 +1,5 @@
-//! Whether a run's project is at home in this ledger. A copy of a repository has a ledger whose runs still name the original.
+//! Whether a run's project is at home in this ledger. A copy of a repository has a ledger whose runs still name the original, and a backup of
+//! a ledger names the project whose ledger it is a copy of.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,12 @@ use ic_store::{Lookup, locate};
 use crate::kernel::Kernel;
 
 /// Errors: `foreign_root` when the run's project has a ledger of its own and this one is that of another project: what is done there
-/// belongs into the other one.
+/// belongs into the other one; or when this one is a copy of that.
 pub fn require_own_project(kernel: &Kernel, run: &Run) -> Result<()> {
     let own = real(kernel.ledger.path());
-    let is_copied = ledger_of(&run.project_dir).is_some_and(|ledger| ledger != own)
-        && ledger_of(&kernel.project.root).is_some_and(|ledger| ledger == own);
-    if !is_copied {
+    let Some(other) = ledger_of(&run.project_dir).filter(|ledger| *ledger != own) else { return Ok(()) };
+    let is_backup = kernel.ledger.is_also(&other);
+    if !is_backup && ledger_of(&kernel.project.root).is_none_or(|ledger| ledger != own) {
         return Ok(());
     }
     let project = run.project_dir.display();

@@ -1,6 +1,6 @@
 //! What a person means who says "undo": which run, and which point of it.
 
-use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result};
+use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, shell_word};
 use ic_checkpoint::record;
 use ic_dispatch::dispatch;
 use ic_journal::table;
@@ -151,12 +151,31 @@ pub fn run_or_newest(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: Option
     }
     let named = kernel.run(snapshot, reference.unwrap_or("@"));
     named.map_err(|error| match (error.code(), reference) {
-        (Code::RunNotFound, None) => error.hint(
-            "the first prompt of an agent begins one, once its hooks are installed (see: ic hooks doctor); without an agent, \
-             create one: ic run create --goal TEXT",
-        ),
+        (Code::RunNotFound, None) => match moved_from(snapshot) {
+            Ok(Some(hint)) => error.hint(hint),
+            _ => error.hint(
+                "the first prompt of an agent begins one, once its hooks are installed (see: ic hooks doctor); without an agent, \
+                 create one: ic run create --goal TEXT",
+            ),
+        },
         _ => error,
     })
+}
+
+/// What a person needs to know where nothing is on record of a project, and the newest run of its ledger is of a directory that is gone:
+/// runs name their project by its path, so that those of a project that was moved are not found. `None`: it is not so.
+pub fn moved_from(snapshot: &Snapshot<'_>) -> Result<Option<String>> {
+    let filter = Filter { open: false, project: None, limit: 1, before: None };
+    let newest = run::list(snapshot, &filter)?.pop();
+    let gone = newest.map(|run| run.project_dir).filter(|directory| !directory.exists());
+    Ok(gone.map(|directory| {
+        let directory = shell_word(&directory.to_string_lossy());
+        format!(
+            "the newest run of this ledger is of {directory}, which is not there: if the project was moved, move it back to undo runs \
+             (ic run list --project {directory}), or restore files here: ic checkpoint list --root {directory}, then \
+             ic checkpoint restore ID --into --yes"
+        )
+    }))
 }
 
 /// The newest point before work that stands: what a person means who names none. Said again, it is the one before.

@@ -1,8 +1,12 @@
 //! Which ledger an open one is, and whether an object store knows it.
 
+use std::path::Path;
+
 use ic_base::{Code, Diagnosis, LedgerId, Result};
 
+use crate::identity::is_ledger;
 use crate::ledger::Ledger;
+use crate::remembered::{alone, id_of};
 use crate::transaction::Snapshot;
 
 /// A ledger's id, and whether a store knows it.
@@ -31,6 +35,14 @@ impl Ledger {
         })?;
         self.keep_in_file();
         Ok(())
+    }
+
+    /// Whether the ledger in another file is this one, too: one of them is a copy of the other.
+    pub fn is_also(&self, path: &Path) -> bool {
+        let Ok(own) = self.identity() else { return false };
+        // A ledger has its id in its file before anything else.
+        is_ledger(path).unwrap_or(false)
+            && alone(path).and_then(|other| id_of(&other)).is_some_and(|id| id == own.id.as_str())
     }
 }
 

@@ -79,7 +79,11 @@ impl Undo {
                     return self.restore(session, point.strip_prefix("checkpoint:").unwrap_or(point));
                 }
                 let settings = session.checkpoint_settings(&kernel)?;
-                let newest = ic_worktree::newest_other(&kernel, &settings, &Watch::default())?;
+                let newest = ic_worktree::newest_other(&kernel, &settings, &Watch::default());
+                let newest = newest.or_else(|error| match kernel.read(ic_point::moved_from)? {
+                    Some(hint) => Err(error.hint(hint)),
+                    None => Err(error),
+                })?;
                 self.restore(session, newest.as_str())
             }
         }
