@@ -74,7 +74,7 @@ pub struct Parts {
     pub tree: Option<Report>,
     /// Commits that leave their branches, newest first; `None` if git's state stays.
     pub commits: Option<Vec<LeavingCommit>>,
-    /// The commits of the dispatch that alone is undone, which stay on their branches, newest first; `None` of any other rollback.
+    /// The commits of the dispatch that alone is undone, which stay where they are, newest first; `None` of any other rollback.
     pub own_commits: Option<Vec<OwnCommit>>,
     /// Rows of the application's tables.
     pub data: Option<Data>,

@@ -5,15 +5,15 @@ use serde_json::json;
 
 use super::leaving_commits::LeavingCommit;
 use super::outcome::{Effects, Parts, Refusal};
-use super::request::LayeredRequest;
+use super::request::{LayeredRequest, To, before};
 use ic_worktree::Report;
 
 /// The refusals of a plan: `pivot`, `foreign_commits`, `file_conflict`.
 pub(super) fn refusals(parts: &Parts, request: &LayeredRequest<'_>) -> Vec<Refusal> {
     let effects = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()).map(refused_effects);
     let is_decided = request.force.files || request.keep_theirs;
-    let tree =
-        parts.tree.as_ref().filter(|tree| !tree.conflicts.is_empty() && !is_decided).map(refused_files);
+    let tree = parts.tree.as_ref().filter(|tree| !tree.conflicts.is_empty() && !is_decided);
+    let tree = tree.map(|tree| refused_files(tree, request.base.to));
     let pushed = parts.commits.as_deref().filter(|_| !request.force.commits).and_then(refused_pushed);
     effects.into_iter().chain(pushed).chain(tree).collect()
 }
@@ -57,13 +57,16 @@ fn refused_effects(effects: &Effects) -> Refusal {
     Refusal { error, flag: Some("--past-pivot") }
 }
 
-fn refused_files(tree: &Report) -> Refusal {
-    if tree.is_without && tree.plan.steps.is_empty() {
+fn refused_files(tree: &Report, to: To<'_>) -> Refusal {
+    if let To::Without(dispatch) = to
+        && tree.plan.steps.is_empty()
+    {
         // Nothing of the work can be told from what others did: there is nothing that a flag could restore.
-        let error = ic_worktree::refused(tree).hint(
+        let error = ic_worktree::refused(tree).hint(format!(
             "--keep-theirs leaves these paths as they are, and the work counts as undone; or undo it with all that came after it: \
-             ic undo dispatch:ID --dry-run",
-        );
+             ic undo {} --dry-run",
+            before(dispatch)
+        ));
         return Refusal { error, flag: Some("--keep-theirs") };
     }
     let error = ic_worktree::refused(tree)

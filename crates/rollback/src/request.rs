@@ -1,6 +1,6 @@
 //! What is asked of a rollback.
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_journal::{Force, Layer};
 use ic_worktree::Settings;
 
@@ -18,6 +18,12 @@ pub enum To<'a> {
     Point(&'a str),
     /// Nowhere: only what this dispatch did goes, whatever was done since.
     Without(&'a str),
+}
+
+/// The point before a dispatch, for a command.
+pub(crate) fn before(dispatch: &str) -> String {
+    let id = dispatch.strip_prefix("dispatch:").unwrap_or(dispatch);
+    shell_word(&format!("dispatch:{id}"))
 }
 
 /// What is to be rolled back.
@@ -59,12 +65,17 @@ impl Layers<'_> {
             Self::All => return Ok(Layer::ALL.into_iter().filter(goes).collect()),
             Self::Only(chosen) => chosen,
         };
-        if is_of_one && chosen.iter().any(|layer| matches!(layer, Layer::Git | Layer::Data)) {
+        if let To::Without(dispatch) = to
+            && chosen.iter().any(|layer| matches!(layer, Layer::Git | Layer::Data))
+        {
             return Err(Diagnosis::new(
                 Code::Usage,
                 "Only the record, effects and files of one dispatch can be undone: it moves no branch, and no rows.",
             )
-            .hint("leave --layer out; with branches and rows, but with all that came after it: ic undo dispatch:ID --yes"));
+            .hint(format!(
+                "leave --layer out; with branches and rows, but with all that came after it: ic undo {} --yes",
+                before(dispatch)
+            )));
         }
         ic_journal::layer::checked(chosen)
     }

@@ -72,7 +72,7 @@ shape! {
         /// The commits that leave their branches, newest first; null if git's state is not rolled back.
         #[serde(skip_serializing_if = "Option::is_none")]
         commits: Option<Vec<CommitJson>> = None,
-        /// The commits of the dispatch that alone is undone, newest first: they stay on their branches. Null for any other rollback.
+        /// The commits of the dispatch that alone is undone, newest first: they stay where they are. Null for any other rollback.
         #[serde(skip_serializing_if = "Option::is_none")]
         own_commits: Option<Vec<OwnCommitJson>> = None,
         /// Rows of the application's tables; null if they are not rolled back.

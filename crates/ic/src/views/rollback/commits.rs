@@ -80,7 +80,7 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
 /// The commits of one dispatch, which no undo of it moves. `is_planned`: how to revert them instead is said as long as that is possible: once
 /// the tree has changed, git refuses to.
 pub(crate) fn own_commits(commits: &[OwnCommit], is_planned: bool) -> String {
-    let mut out = ", which stay on their branches; what they changed is undone in the tree\n".to_owned();
+    let mut out = ", which stay where they are; what they changed is undone in the tree\n".to_owned();
     let mut table = Table::headless();
     for one in commits.iter().take(SHOWN) {
         let commit = &one.commit;

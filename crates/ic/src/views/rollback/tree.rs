@@ -54,6 +54,14 @@ pub(crate) fn files(tree: &Report, is_back: bool) -> String {
     let is_exact = is_exact.into_iter().all(Vec::is_empty);
     let but = if is_exact { "" } else { ", but for what is named below" };
     let mut out = match steps.len() {
+        // What cannot be told from the work of others is there all the same.
+        0 if tree.is_without && !tree.plan.skipped.is_empty() => {
+            let what = if is_back { "brought back" } else { "undone" };
+            format!(": none is {what}, and what is named below stays as it is\n")
+        }
+        0 if tree.is_without && !tree.conflicts.is_empty() => {
+            ": none can be told from what others did\n".to_owned()
+        }
         0 if tree.is_without && is_back => ": nothing of it is left to bring back\n".to_owned(),
         0 if tree.is_without => ": nothing of it is left to undo\n".to_owned(),
         _ if tree.is_without => {
