@@ -3,6 +3,7 @@
 mod history;
 mod killed;
 mod kinds;
+mod set_back;
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -285,7 +286,10 @@ fn what_changed_while_two_worked_is_named_and_not_touched() {
     let why = format!("shared: it changed while the second one ({}) worked too", &second[28..]);
     assert_eq!(stays(&report), [("both.txt".to_owned(), why.clone()), ("made.txt".to_owned(), why)]);
     // Nothing of the second can be undone, and whether it counts as undone is for a person to say.
-    refused(&world, &undo(&second, &[]), "file_conflict");
+    let hint = refused(&world, &undo(&second, &[]), "file_conflict");
+    assert!(hint.contains(&format!("ic undo dispatch:{second} --dry-run")), "{hint}");
+    let shown = world.cli.run(["undo", "--dispatch", &second, "--keep-theirs", "--dry-run"]).stdout;
+    assert!(shown.contains("none is undone") && !shown.contains("nothing of it is left"), "{shown}");
     let report = undone(&world, &second, &["--keep-theirs"]);
     assert_eq!(report["files"]["changes"], json!([]), "{report}");
     assert_eq!(stays(&report).len(), 2);

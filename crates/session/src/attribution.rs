@@ -91,8 +91,12 @@ impl Attribution {
 
     /// The times between the looks, oldest first. What a restore changed is nobody's work, and is in none of them.
     pub fn windows(&self) -> impl DoubleEndedIterator<Item = Window<'_>> {
-        let pairs = self.looks.windows(2).filter(|pair| pair[1].kind != Kind::Restored);
-        pairs.map(|pair| self.window(&pair[0], &pair[1]))
+        self.all().filter(|window| !window.is_restore())
+    }
+
+    /// The times between the looks, those of restores too, oldest first.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = Window<'_>> {
+        self.looks.windows(2).map(|pair| self.window(&pair[0], &pair[1]))
     }
 
     /// The looks between which a restore changed the tree, oldest first.
@@ -137,6 +141,11 @@ impl<'a> Window<'a> {
         };
         let own: Vec<&Dispatch> = self.in_calls.iter().filter(says_so).copied().collect();
         if own.is_empty() { self.in_calls.clone() } else { own }
+    }
+
+    /// Whether a restore changed the tree, and nobody's work.
+    pub fn is_restore(&self) -> bool {
+        self.to.kind == Kind::Restored
     }
 
     /// Whether no work was under way.

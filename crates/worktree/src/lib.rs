@@ -33,7 +33,7 @@ pub use restore::{
     undo,
 };
 pub use restore::{
-    Deed, NotYet, TreeChanges, changed_since, changes_between, merge_restores_back, path_option, refused,
+    Deed, NotYet, TreeChanges, changed_by, changed_since, changes_between, merge_back, path_option, refused,
     restore_into, restore_without, restores_since, settle, take_changes_back, take_restore_back,
 };
 

@@ -37,7 +37,7 @@ pub use refusal::refused;
 pub use settled::settle_note;
 
 pub use back::{
-    NotYet, TreeChanges, changed_since, changes_between, merge_restores_back, path_option, restores_since,
+    NotYet, TreeChanges, changed_by, changed_since, changes_between, merge_back, path_option, restores_since,
     settle, take_changes_back, take_restore_back,
 };
 pub use request::{Conflict, Report, Request, Status, Watch};

@@ -4,26 +4,26 @@
 //! before. Text that others changed since is merged: the base is what the work left, one side what stands there now, the other what
 //! stood there before. What cannot be merged is a conflict, and never becomes markers in a file.
 
+mod back;
 mod looks;
 mod own;
+mod replay;
 
 use std::collections::BTreeMap;
-use std::io::Read;
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::Result;
 use ic_events::Hash;
 
 use crate::diff::{Difference, Finder, State};
-use crate::objects::{Objects, hash_of};
-use crate::restore::plan::{Database, Node};
+use crate::objects::Objects;
+use crate::restore::plan::Database;
 use crate::rootfs::RootDir;
-use crate::tree::Reason;
 
-use looks::{Content, content, is_same, looks, own_looks, with};
+pub use back::MOST_MERGED;
+use back::{Back, Backwards};
+use looks::is_same;
 pub use own::{Own, Pair};
-
-/// The largest text that is merged, in bytes: a merge is made in memory, and larger files are rarely written by hand.
-pub const MOST_MERGED: u64 = 1 << 20;
+pub use replay::{Past, Whose};
 
 /// What is to be done to undo a piece of work.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
         finder: Finder::new(objects, now.exact)?,
         usual: Finder::new(objects, now.usual)?,
         moved: own.moved(),
-        own,
+        backwards: Backwards { objects, root: Some(now.root), own },
         wanted: BTreeMap::new(),
         reversed: Reversed::default(),
     };
@@ -76,31 +76,12 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
     Ok(work.done())
 }
 
-/// What becomes of a path in one step back.
-enum Back {
-    To(Option<State>),
-    /// As [`Back::To`], with something that is as the work left it, and that others made so again.
-    Again(Option<State>),
-    Merged(State, Vec<u8>),
-    Stays(String),
-    Conflict(String),
-}
-
-/// A change of the work: the `at`th at its path, from zero.
-#[derive(Clone, Copy)]
-struct Change<'c> {
-    path: &'c [u8],
-    at: usize,
-    before: Option<&'c State>,
-    after: Option<&'c State>,
-}
-
 struct Work<'o> {
     objects: &'o Objects,
     now: Now<'o>,
     finder: Finder<'o>,
     usual: Finder<'o>,
-    own: &'o Own,
+    backwards: Backwards<'o>,
     moved: BTreeMap<Vec<u8>, Vec<u8>>,
     /// What a path is and what it is to become.
     wanted: BTreeMap<Vec<u8>, Pair>,
@@ -144,40 +125,42 @@ impl Work<'_> {
             return Ok(());
         }
         let now = self.finder.find(path)?;
-        let (mut to, mut again) = (now.clone(), false);
-        // What was merged on the way, which the next merge may need.
-        let mut texts: Vec<Vec<u8>> = Vec::new();
-        for (at, (before, after)) in pairs.iter().enumerate().rev() {
-            let change = Change { path, at, before: before.as_ref(), after: after.as_ref() };
-            match self.back(change, to.as_ref(), &texts)? {
-                Back::To(state) => to = state,
-                Back::Again(state) => {
-                    to = state;
-                    again = true;
-                }
-                Back::Merged(state, text) => {
-                    to = Some(state);
-                    texts.push(text);
-                }
-                Back::Stays(why) => {
-                    self.reversed.left.push((path.to_vec(), why));
-                    return Ok(());
-                }
-                Back::Conflict(why) => {
-                    self.conflict(path, pairs, now, why);
-                    return Ok(());
-                }
+        let own = self.backwards.own;
+        let to = match self.backwards.back(path, pairs, now.as_ref())? {
+            Back::To { state, .. }
+                if own.clashes.contains(path) && !is_same(now.as_ref(), state.as_ref()) =>
+            {
+                self.conflict(path, pairs, now, "others changed the same lines since".to_owned());
+                return Ok(());
             }
-        }
-        if again && is_same(now.as_ref(), to.as_ref()) {
-            self.reversed.left.push((path.to_vec(), "others made it so again since".to_owned()));
-        }
-        if let Some(State::File { hash, .. }) = &to {
-            texts.retain(|text| hash_of(text) == *hash);
-            self.reversed.texts.append(&mut texts);
-        }
+            Back::To { state, mut texts, again } => {
+                let is_as_it_was = is_same(now.as_ref(), state.as_ref());
+                if is_as_it_was && (again || self.is_made_again(path, now.as_ref())?) {
+                    self.reversed.left.push((path.to_vec(), "others made it so again since".to_owned()));
+                }
+                self.reversed.texts.append(&mut texts);
+                state
+            }
+            Back::Stays(why) => {
+                self.reversed.left.push((path.to_vec(), why));
+                return Ok(());
+            }
+            Back::Conflict(why) => {
+                self.conflict(path, pairs, now, why);
+                return Ok(());
+            }
+        };
         self.wanted.insert(path.to_vec(), (now, to));
         Ok(())
+    }
+
+    /// Whether a path would be another if what the work is known to have changed there were not made again by others.
+    fn is_made_again(&self, path: &[u8], now: Option<&State>) -> Result<bool> {
+        let Some(pairs) = self.backwards.own.replayed.get(path) else { return Ok(false) };
+        let alone = Own::default();
+        let backwards = Backwards { own: &alone, ..self.backwards };
+        let back = backwards.back(path, pairs, now)?;
+        Ok(matches!(back, Back::To { state, .. } if !is_same(now, state.as_ref())))
     }
 
     /// A conflict, unless others changed what the work only gave another name: then both stay.
@@ -191,109 +174,6 @@ impl Work<'_> {
         self.reversed.conflicts.push((path.to_vec(), why));
         let first = pairs.first().and_then(|(before, _)| before.clone());
         self.wanted.insert(path.to_vec(), (now, first));
-    }
-
-    fn back(&self, change: Change<'_>, now: Option<&State>, texts: &[Vec<u8>]) -> Result<Back> {
-        let Change { path, at, before, after } = change;
-        let hidden = [now, before, after].into_iter().flatten().find_map(|state| match state {
-            State::Passed(reason) => Some(reason.as_str().to_owned()),
-            _ => None,
-        });
-        if let Some(reason) = hidden {
-            // What is in the log of a database is in the copy of it.
-            let is_side = reason == Reason::Database.as_str();
-            let is_any = !is_side && [now, before, after].into_iter().flatten().any(State::is_content);
-            return Ok(if is_any { Back::Stays(reason) } else { Back::To(now.cloned()) });
-        }
-        if is_same(now, before) {
-            return Ok(Back::To(now.cloned()));
-        }
-        if let (
-            Some(was @ State::File { .. }),
-            Some(left @ State::File { .. }),
-            Some(is @ State::File { .. }),
-        ) = (before, after, now)
-        {
-            return self.merged(change, [was, left, is], texts);
-        }
-        if is_same(now, after) {
-            let is_of_others = self.own.is_of_others(path, at, |state| state.and_then(Node::of));
-            return Ok(if is_of_others { Back::Again(now.cloned()) } else { Back::To(before.cloned()) });
-        }
-        Ok(match (before, after, now) {
-            (Some(_), Some(_), Some(_)) => {
-                Back::Conflict("others made something else of it since".to_owned())
-            }
-            // Under another name what the work changed may still be there.
-            (Some(_), Some(_), None) => Back::Conflict("others removed or renamed it since".to_owned()),
-            (None, _, Some(_)) => Back::Conflict("the work made it, and others changed it since".to_owned()),
-            (Some(_), None, _) => {
-                Back::Conflict("the work removed it, and others created it again since".to_owned())
-            }
-            (None, _, None) => Back::To(None),
-        })
-    }
-
-    /// `states`: what stood there before, what the work left, and what stands there now: files.
-    fn merged(&self, change: Change<'_>, states: [&State; 3], texts: &[Vec<u8>]) -> Result<Back> {
-        let conflict = |why: &str| Ok(Back::Conflict(why.to_owned()));
-        let Change { path, at, .. } = change;
-        let [before, after, now] = states;
-        let looks_again = own_looks(now) == own_looks(after)
-            && own_looks(before) != own_looks(after)
-            && self.own.is_of_others(path, at, |state| state.map(own_looks));
-        let Some(looks) = looks(before, after, now, looks_again) else {
-            return conflict("the work changed its permissions or attributes, and so did others since");
-        };
-        let (was, left, is) = (content(before), content(after), content(now));
-        let again = is == left && was != left && self.own.is_of_others(path, at, |state| state.map(content));
-        if was == left || is == was || again {
-            let state = Some(with(looks, is));
-            return Ok(if again || looks_again { Back::Again(state) } else { Back::To(state) });
-        }
-        if is == left {
-            return Ok(Back::To(Some(with(looks, was))));
-        }
-        if [was, left, is].iter().any(|content| content.size > MOST_MERGED) {
-            return conflict("others changed it since, and it is too large to be merged (over 1 MiB)");
-        }
-        let text = |content| self.text(path, content, texts);
-        let [Some(was), Some(left), Some(is)] = [text(was)?, text(left)?, text(is)?] else {
-            return conflict("others changed it since, and it is not text that can be merged");
-        };
-        Ok(match diffy::merge(&left, &is, &was) {
-            Ok(merged) => {
-                let merged = merged.into_bytes();
-                let content = Content { hash: hash_of(&merged), size: merged.len() as u64 };
-                Back::Merged(with(looks, content), merged)
-            }
-            Err(_) => Back::Conflict("others changed the same lines since".to_owned()),
-        })
-    }
-
-    /// A content as text; `None` if it is none.
-    fn text(&self, path: &[u8], content: Content, texts: &[Vec<u8>]) -> Result<Option<String>> {
-        let bytes = match texts.iter().find(|text| hash_of(text) == content.hash) {
-            Some(text) => text.clone(),
-            None if self.objects.knows(&content.hash)? => self.objects.read(&content.hash)?,
-            // Who only looks at the tree stores nothing of it: what no checkpoint holds is in the tree alone.
-            None => self.in_tree(path, &content.hash)?,
-        };
-        // A zero byte is what git takes a binary file by.
-        Ok(String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')))
-    }
-
-    /// What stands in the tree. Errors: `busy` if it has changed since it was looked at.
-    fn in_tree(&self, path: &[u8], hash: &Hash) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let opened = self.now.root.open_file(path);
-        let read = opened.and_then(|file| file.take(MOST_MERGED + 1).read_to_end(&mut bytes));
-        if read.is_err() || hash_of(&bytes) != *hash {
-            let path = String::from_utf8_lossy(path);
-            let message = format!("{path} changed while it was read. Nothing was changed.");
-            return Err(Diagnosis::new(Code::Busy, message).hint("stop what writes it, or call again"));
-        }
-        Ok(bytes)
     }
 
     /// Directories that the work made stay where something of others is in them.

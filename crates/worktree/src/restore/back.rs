@@ -21,35 +21,40 @@ use super::as_if::{AsIf, differences, paths_of};
 use super::request::{Report, Request, Watch};
 use super::{planned, run};
 
-/// Takes restores of a workspace back that undid one piece of work: what they changed is merged into the tree as it is now, whatever
-/// others did since. Oldest first; a path that is back already stays as it is.
-///
-/// `None`: nothing is merged, because there is no restore, or because one changed a database with what stands beside it, which is taken back
-/// whole. Errors: those of [`super::restore`].
-pub fn merge_restores_back(
-    workspace: &Workspace<'_>,
-    restores: &[Restore],
-    request: &Request<'_>,
-    watch: &Watch,
-) -> Result<Option<Report>> {
-    let Some(first) = restores.first() else { return Ok(None) };
+/// What restores of a workspace changed that undid one piece of work, oldest first. `None`: nothing of that is merged, because one changed a
+/// database with what stands beside it, which is taken back whole.
+pub fn changed_by(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<Option<Own>> {
     let is_side = |path: &Vec<u8>| DATABASE_SIDE_SUFFIXES.iter().any(|suffix| path.ends_with(suffix));
     if paths_of(workspace, restores)?.iter().any(is_side) {
         return Ok(None);
     }
-    let target = workspace.kernel.read(|snapshot| record::get(snapshot, &first.safety_id))?;
-    require_kept(&target)?;
     let mut work = Own::default();
     for restore in restores {
         changes_of(workspace, restore)?.into_iter().for_each(|change| work.add(change));
     }
-    let finished = workspace.kernel.read(|snapshot| journal::finished(snapshot, &workspace.root))?;
-    let is_last = journal::stacks(&finished).0.last().is_some_and(|last| last.id == first.id);
+    Ok(Some(work))
+}
+
+/// Takes back what undid one piece of work: it is merged into the tree as it is now, whatever others did since; a path that is back already
+/// stays as it is. `target`: the tree with that work.
+///
+/// Errors: those of [`super::restore`].
+pub fn merge_back(
+    workspace: &Workspace<'_>,
+    (work, target): (Own, &CheckpointId),
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Report> {
+    let (target, finished) = workspace.kernel.read(|snapshot| {
+        Ok((record::get(snapshot, target)?, journal::finished(snapshot, &workspace.root)?))
+    })?;
+    require_kept(&target)?;
+    let is_last = journal::stacks(&finished).0.last().is_some_and(|last| last.safety_id == target.id);
     let kind = if is_last { Kind::Undo } else { Kind::Restore };
     let own = work.paths();
     let limits = Limits { only: Some(own.clone()), ..Limits::default() };
     let task = run::Task { own, work: Some(work), ..run::Task::of(kind, target, limits) };
-    run::run(workspace, task, request, watch).map(Some)
+    run::run(workspace, task, request, watch)
 }
 
 /// What a restore changed of the paths of its plan.

@@ -17,6 +17,12 @@ pub struct Own {
     pub(super) stays: BTreeMap<Vec<u8>, String>,
     /// What others did to paths after the work had changed them, oldest first.
     since: BTreeMap<Vec<u8>, Vec<Since>>,
+    /// Paths at which others changed what the work had changed: what stands there is not of one of them alone.
+    pub(super) clashes: BTreeSet<Vec<u8>>,
+    /// What the work is known to have changed at paths of which `changes` has what their whole history comes to.
+    pub(super) replayed: BTreeMap<Vec<u8>, Vec<Pair>>,
+    /// Texts of these states that no checkpoint holds.
+    pub(super) texts: Vec<Vec<u8>>,
 }
 
 /// A change of a path that others made after the work had changed it.
@@ -77,6 +83,39 @@ impl Own {
     /// Leaves a path that changed as it is.
     pub fn leave(&mut self, path: Vec<u8>, why: &str) {
         self.stays.entry(path).or_insert_with(|| why.to_owned());
+    }
+
+    /// Puts one change of a path in place of all that are known, which it returns.
+    pub(super) fn replace(&mut self, path: &[u8], change: Pair) -> Vec<Pair> {
+        self.since.remove(path);
+        self.changes.insert(path.to_vec(), vec![change]).unwrap_or_default()
+    }
+
+    /// Adds paths that the work had to do with, though nothing is known to be taken back there.
+    pub fn know(&mut self, paths: BTreeSet<Vec<u8>>) {
+        for path in paths {
+            self.changes.entry(path).or_default();
+        }
+    }
+
+    /// Whether there is nothing to be taken back.
+    pub fn is_empty(&self) -> bool {
+        self.stays.is_empty() && self.changes.values().all(Vec::is_empty)
+    }
+
+    /// The paths that others changed after the work had.
+    pub fn met(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.since.keys()
+    }
+
+    /// What is known to have changed at a path, oldest first.
+    pub(super) fn pairs(&self, path: &[u8]) -> &[Pair] {
+        self.changes.get(path).map_or(&[], Vec::as_slice)
+    }
+
+    /// The paths of which it is known that the work changed them, and that do not stay.
+    pub fn known(&self) -> BTreeSet<Vec<u8>> {
+        self.changes.keys().filter(|path| !self.stays.contains_key(*path)).cloned().collect()
     }
 
     /// The paths that changed, those that stay too.

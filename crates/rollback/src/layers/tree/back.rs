@@ -7,7 +7,7 @@ use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::{self, Restore};
 use ic_journal::made::safety_of;
-use ic_journal::table::RollbackStatus;
+use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_journal::{Course, Force, steps};
 use ic_kernel::Kernel;
 use ic_store::path_from_bytes;
@@ -16,6 +16,7 @@ use ic_worktree::{NotYet, Report, RestoreRequest, Settings, TreeChanges, Watch, 
 use super::{around, require_project};
 use crate::covered::Covered;
 use crate::layers::layer::{Site, Work, has_tree, until};
+use crate::own_work;
 
 /// The restores of a rollback, in the tree that they changed.
 struct TreeBack<'k> {
@@ -24,15 +25,15 @@ struct TreeBack<'k> {
     restores: Vec<Restore>,
     /// What each go at the effects changed in it, oldest first.
     effects: Vec<TreeChanges>,
-    /// Only what one dispatch did was undone.
-    is_of_one: bool,
+    /// The rollback, where it undid only what one dispatch did.
+    of_one: Option<RollbackRecord>,
 }
 
 /// Takes the tree back, or says what that would do; nothing to be taken back is no error.
 pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut Work) -> Result<()> {
     let Some(remembered) = site.covered.remembered() else { return Ok(()) };
     let until = site.kernel.read(|snapshot| until(snapshot, remembered, course))?;
-    let look = Look { until, force: site.force, dry_run: site.is_dry(), watch: site.watch };
+    let look = Look { course, until, force: site.force, dry_run: site.is_dry(), watch: site.watch };
     let Some(found) = to_put_back(site.kernel, site.settings, site.covered, look)? else { return Ok(()) };
     let first = work.tree.len();
     let put_back = found.put_back(look, &mut work.tree);
@@ -60,13 +61,15 @@ pub(crate) fn require_own(
 ) -> Result<()> {
     let Some(remembered) = covered.remembered() else { return Ok(()) };
     let until = kernel.read(|snapshot| until(snapshot, remembered, course))?;
-    let look = Look { until, force: Force::default(), dry_run: false, watch };
+    let look = Look { course, until, force: Force::default(), dry_run: false, watch };
     to_put_back(kernel, settings, covered, look).map(|_| ())
 }
 
 /// How the tree of a rollback is looked at, and taken back.
 #[derive(Clone, Copy)]
 struct Look<'a> {
+    /// Which way the rollback goes.
+    course: Course,
     /// The rollback's restores lie before this event.
     until: Seq,
     /// What others changed is taken back, too.
@@ -115,7 +118,8 @@ fn to_put_back<'k>(
         require_not_lost(&workspace, (&target.id, remembered.seq), look.until)?;
     }
     let effects = around::changed_by_effects(&workspace, remembered, &restores)?;
-    let tree = TreeBack { workspace, restores, effects, is_of_one: remembered.only().is_some() };
+    let of_one = remembered.only().map(|_| remembered.clone());
+    let tree = TreeBack { workspace, restores, effects, of_one };
     if look.force.files {
         return Ok(Some(tree));
     }
@@ -196,16 +200,21 @@ impl TreeBack<'_> {
 
     /// Makes the work of one dispatch again: others may have changed its paths since it was undone. `None`: it is no undo of one dispatch, or
     /// nothing of it can be merged.
-    fn merge_back(&self, Look { force, dry_run, watch, .. }: Look<'_>) -> Result<Option<Report>> {
-        let Some(first) = self.restores.first().filter(|_| self.is_of_one) else { return Ok(None) };
+    fn merge_back(&self, Look { course, force, dry_run, watch, .. }: Look<'_>) -> Result<Option<Report>> {
+        let Some(one) = &self.of_one else { return Ok(None) };
+        // What is aborted was never whole: only what it changed goes back.
+        let is_whole = course == Course::Undo;
+        let Some((work, target)) = own_work::again(&self.workspace, one, is_whole, &self.restores)? else {
+            return Ok(None);
+        };
         let request = RestoreRequest {
             dry_run,
             force,
             beside_others: true,
             compares_all: false,
-            ..request(first.safety_id.as_str(), Strategy::FilesOnly)
+            ..request(target.as_str(), Strategy::FilesOnly)
         };
-        ic_worktree::merge_restores_back(&self.workspace, &self.restores, &request, watch)
+        ic_worktree::merge_back(&self.workspace, (work, &target), &request, watch).map(Some)
     }
 
     /// Takes one restore back, once the later ones are.
@@ -214,7 +223,7 @@ impl TreeBack<'_> {
         let request = RestoreRequest {
             dry_run,
             force,
-            beside_others: self.is_of_one,
+            beside_others: self.of_one.is_some(),
             ..request(restore.safety_id.as_str(), restore.strategy)
         };
         let not_yet = if dry_run { &self.restores[at + 1..] } else { &[] };

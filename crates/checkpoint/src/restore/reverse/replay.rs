@@ -1,0 +1,134 @@
+//! What a path would be without a piece of work, and with it, after all that others did there.
+//!
+//! One merge with what stands there now does not tell who made a line what it is: others may have set it back, and made it so again since. And what
+//! others did may be undone by now, which the work met in the file. So the history of the path is played again from its beginning,
+//! twice: with the work and without it, and in neither what is undone.
+
+use ic_base::{Result, Seq};
+
+use super::back::{Backwards, Change, Step};
+use super::looks::is_same;
+use super::own::{Own, Pair};
+use crate::diff::State;
+use crate::objects::Objects;
+
+/// A change in the history of a path.
+#[derive(Debug, Clone)]
+pub struct Past {
+    /// The event of the look that saw it.
+    pub seq: Seq,
+    /// Who made it.
+    pub whose: Whose,
+    /// What stood there before, and after.
+    pub change: Pair,
+}
+
+/// Who made a change in the history of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The work that is to be undone, or to come back.
+    Work,
+    /// Others, or a person.
+    Others,
+    /// Nobody any more: work that is undone alone, and what restored the tree when work was undone alone, or came back.
+    Undone,
+    /// A rollback that stands.
+    Back {
+        /// The event of the look to which it went back.
+        to: Seq,
+    },
+}
+
+/// What a path is at one moment.
+#[derive(Clone)]
+struct Moment {
+    seq: Seq,
+    actual: Option<State>,
+    without: Option<State>,
+    with: Option<State>,
+}
+
+impl Own {
+    /// Knows of a path what its history says, oldest first: the change is from what would be there without the work to what would be there
+    /// with it; the other way round for work that comes back, which was undone by the event `undone_at`. Where others changed what the work had
+    /// changed, it knows what it knew, and that only they can say what is whose. Errors: `corrupt` if an object cannot be read.
+    pub fn replay(
+        &mut self,
+        objects: &Objects,
+        path: &[u8],
+        history: &[Past],
+        undone_at: Option<Seq>,
+    ) -> Result<()> {
+        let Some((end, mut texts)) = end(objects, path, history)? else {
+            // What an undo took out comes back as it was, if nobody touched it since.
+            if undone_at.is_some_and(|at| history.iter().all(|past| past.seq <= at)) {
+                return Ok(());
+            }
+            self.clashes.insert(path.to_vec());
+            // Where it took out nothing, what the work did is what is to come back.
+            if undone_at.is_some() && self.pairs(path).is_empty() {
+                let works = history.iter().filter(|past| past.whose == Whose::Work).rev();
+                let pairs = works.map(|past| (past.change.1.clone(), past.change.0.clone()));
+                self.changes.insert(path.to_vec(), pairs.collect());
+            }
+            return Ok(());
+        };
+        self.texts.append(&mut texts);
+        let pair = if undone_at.is_some() { (end.with, end.without) } else { (end.without, end.with) };
+        let known = self.replace(path, pair);
+        self.replayed.insert(path.to_vec(), known);
+        Ok(())
+    }
+}
+
+/// What a history comes to, and the texts that were merged for it and that no checkpoint holds. `None`: at some step others changed what
+/// the work had changed.
+fn end(objects: &Objects, path: &[u8], history: &[Past]) -> Result<Option<(Moment, Vec<Vec<u8>>)>> {
+    let begin = history.first().and_then(|past| past.change.0.clone());
+    let mut now = Moment { seq: Seq::MIN, actual: begin.clone(), without: begin.clone(), with: begin };
+    let (mut moments, mut texts) = (vec![now.clone()], Vec::new());
+    for past in history {
+        let back = match past.whose {
+            Whose::Back { to } => moments.iter().rev().find(|moment| moment.seq <= to),
+            _ => None,
+        };
+        // Of what a rollback left as it was nobody can say when that began.
+        let back = back.filter(|moment| is_same(moment.actual.as_ref(), past.change.1.as_ref()));
+        let sides: &mut [&mut Option<State>] = match (past.whose, back) {
+            (_, Some(moment)) => {
+                (now.without, now.with) = (moment.without.clone(), moment.with.clone());
+                &mut []
+            }
+            (Whose::Undone, _) => &mut [],
+            (Whose::Work, _) => &mut [&mut now.with],
+            (Whose::Others | Whose::Back { .. }, _) => &mut [&mut now.without, &mut now.with],
+        };
+        for side in sides {
+            match changed(objects, path, side.as_ref(), &past.change, &texts)? {
+                Step::To(state) | Step::Again(state) => **side = state,
+                Step::Merged(state, text) => {
+                    **side = Some(state);
+                    texts.push(text);
+                }
+                Step::Stays(_) | Step::Conflict(_) => return Ok(None),
+            }
+        }
+        (now.seq, now.actual) = (past.seq, past.change.1.clone());
+        moments.push(now.clone());
+    }
+    Ok(Some((now, texts)))
+}
+
+/// A state with a change that was made in another.
+fn changed(
+    objects: &Objects,
+    path: &[u8],
+    state: Option<&State>,
+    (from, to): &Pair,
+    texts: &[Vec<u8>],
+) -> Result<Step> {
+    // Nothing is known of others here: who made it so again does not matter.
+    let own = Own::default();
+    let change = Change { path, at: 0, before: to.as_ref(), after: from.as_ref() };
+    Backwards { objects, root: None, own: &own }.step(change, state, texts)
+}

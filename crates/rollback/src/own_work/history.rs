@@ -1,0 +1,251 @@
+//! The histories of the paths of one piece of work that others changed too: what they come to without it, and with it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::{ControlFlow, Range};
+
+use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
+use ic_checkpoint::diff;
+use ic_checkpoint::restore::journal::{self, Restore};
+use ic_checkpoint::restore::reverse::{Own, Past, Whose};
+use ic_dispatch::dispatch;
+use ic_events::EventType;
+use ic_journal::made::safety_of;
+use ic_journal::table::{self, RollbackRecord};
+use ic_journal::{RollbackStatus, steps};
+use ic_phase::run;
+use ic_session::attribution::{Attribution, Window};
+use ic_store::Snapshot;
+use ic_worktree::Workspace;
+
+use super::Span;
+use crate::layers::has_tree;
+
+/// A piece of work whose history is looked at.
+pub(super) struct Work<'w> {
+    /// Its dispatches.
+    pub(super) ids: &'w [DispatchId],
+    /// The look at the tree with which it began.
+    pub(super) began: (Seq, Timestamp),
+    /// Of work that was undone and comes back, the event by which the tree was without it.
+    pub(super) undone_at: Option<Seq>,
+}
+
+/// An undo of one dispatch.
+struct Undo {
+    /// The event up to which it has to do with the tree: its own, if it stands; if not, that which took it back. Until then the tree was
+    /// without its work.
+    until: Seq,
+    stands: bool,
+    work: Vec<DispatchId>,
+    /// The look at the tree with which that work began.
+    began: (Seq, Timestamp),
+}
+
+/// What is needed to tell whose a change is.
+struct Facts {
+    undos: Vec<Undo>,
+    /// Whose the changes of restores are, by what they left; those of a person's restores are not in it.
+    restored: HashMap<CheckpointId, Whose>,
+    attribution: Attribution,
+}
+
+/// The history of a path, oldest first.
+type History = Vec<Past>;
+
+/// Takes into what is known of the work what others did to the same paths, and what of that is undone.
+pub(super) fn replay(workspace: &Workspace<'_>, work: &Work<'_>, changes: &mut Own) -> Result<()> {
+    let known = changes.known();
+    let has_met = changes.met().next().is_some();
+    let facts = workspace.kernel.read(|snapshot| facts(snapshot, workspace, work, has_met))?;
+    let Some(facts) = facts.filter(|_| !known.is_empty()) else { return Ok(()) };
+    for (path, history) in histories(workspace, work, &facts, &known)? {
+        if is_met(&history) {
+            changes.replay(&workspace.objects, &path, &history, work.undone_at)?;
+        }
+    }
+    Ok(())
+}
+
+/// `None`: nobody else has to do with it.
+fn facts(
+    snapshot: &Snapshot<'_>,
+    workspace: &Workspace<'_>,
+    work: &Work<'_>,
+    has_met: bool,
+) -> Result<Option<Facts>> {
+    let all = table::all(snapshot)?;
+    let undos = undos(snapshot, workspace, work, &all)?;
+    if undos.is_empty() && !has_met && work.undone_at.is_none() {
+        return Ok(None);
+    }
+    let began = undos.iter().map(|undo| undo.began).fold(work.began, Ord::min);
+    let until = ic_events::head(snapshot)?.0;
+    let attribution = Attribution::between(snapshot, &workspace.root, (began.0, until), began.1)?;
+    let restored = restored(snapshot, workspace, &all)?;
+    Ok(Some(Facts { undos, restored, attribution }))
+}
+
+/// Whose what the restores of rollbacks left in this tree is. An undo of one dispatch, or any rollback that was undone, comes to nothing
+/// with what took it back: the work alone says what stands.
+fn restored(
+    snapshot: &Snapshot<'_>,
+    workspace: &Workspace<'_>,
+    all: &[RollbackRecord],
+) -> Result<HashMap<CheckpointId, Whose>> {
+    let mut made: HashMap<CheckpointId, Whose> = HashMap::new();
+    for one in all.iter().filter(|one| has_tree(&one.layers)) {
+        let whose = if one.only().is_some() || one.status == RollbackStatus::Undone {
+            Whose::Undone
+        } else {
+            let run = run::get(snapshot, &one.run_id)?;
+            match ic_point::checkpoint_at(snapshot, &run, one.cut_seq)? {
+                Some(look) => Whose::Back { to: look.seq },
+                None => Whose::Others,
+            }
+        };
+        let safeties = steps::of_rollback(snapshot, &one.id)?;
+        made.extend(safeties.iter().flat_map(safety_of).map(|safety| (safety, whose)));
+    }
+    let again = made_again(snapshot, workspace, all)?;
+    let restores = journal::finished(snapshot, &workspace.root)?.into_iter();
+    let whose = |one: &Restore| {
+        let is_again = again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
+        let known = made.get(&one.safety_id).or_else(|| made.get(&one.target_id)).copied();
+        known.or(is_again.then_some(Whose::Undone))
+    };
+    Ok(restores.filter_map(|one| Some((one.restored_id.clone()?, whose(&one)?))).collect())
+}
+
+/// The last looks at work that was undone alone and came back, and when it did: where its undo had restored nothing, that is what was
+/// restored.
+fn made_again(
+    snapshot: &Snapshot<'_>,
+    workspace: &Workspace<'_>,
+    all: &[RollbackRecord],
+) -> Result<Vec<(CheckpointId, Range<Seq>)>> {
+    let mut again = Vec::new();
+    for one in all.iter().filter(|one| one.status == RollbackStatus::Undone) {
+        let Some(only) = one.only() else { continue };
+        if let Ok(span) = Span::of(snapshot, &workspace.root, &only, &one.descendants()) {
+            again.push((span.ended, one.seq..taken_back(snapshot, one)?));
+        }
+    }
+    Ok(again)
+}
+
+/// The undos of one dispatch each in this tree that were made, or taken back, after the work had begun; and those that were after the work of
+/// these had.
+fn undos(
+    snapshot: &Snapshot<'_>,
+    workspace: &Workspace<'_>,
+    work: &Work<'_>,
+    all: &[RollbackRecord],
+) -> Result<Vec<Undo>> {
+    let mut rest = Vec::new();
+    for one in all.iter().filter(|one| has_tree(&one.layers)) {
+        if let Some(only) = one.only().filter(|only| !work.ids.contains(only)) {
+            rest.extend(undo(snapshot, workspace, &only, one)?);
+        }
+    }
+    let (mut undos, mut from) = (Vec::new(), work.began.0);
+    loop {
+        let (met, later): (Vec<Undo>, Vec<Undo>) = rest.into_iter().partition(|undo| undo.until > from);
+        if met.is_empty() {
+            return Ok(undos);
+        }
+        from = met.iter().map(|undo| undo.began.0).fold(from, Seq::min);
+        undos.extend(met);
+        rest = later;
+    }
+}
+
+/// `None`: it was made in another tree or not finished, or the look with which its work began is not kept any more.
+fn undo(
+    snapshot: &Snapshot<'_>,
+    workspace: &Workspace<'_>,
+    only: &DispatchId,
+    record: &RollbackRecord,
+) -> Result<Option<Undo>> {
+    let until = match record.status {
+        RollbackStatus::Done => record.seq,
+        RollbackStatus::Undone => taken_back(snapshot, record)?,
+        _ => return Ok(None),
+    };
+    let dispatch = dispatch::get(snapshot, only)?;
+    let run = run::get(snapshot, &dispatch.run_id)?;
+    if ic_store::project_root(&run.project_dir) != workspace.root {
+        return Ok(None);
+    }
+    let place = ic_point::place_of(snapshot, &run, &dispatch)?;
+    let began = ic_point::checkpoint_at(snapshot, &run, place.seq)?;
+    let work = std::iter::once(only.clone()).chain(record.descendants()).collect();
+    let began = began.filter(|look| look.pruned_at.is_none()).map(|look| (look.seq, look.created_at));
+    Ok(began.map(|began| Undo { until, stands: record.status == RollbackStatus::Done, work, began }))
+}
+
+/// The event that took an undo back.
+fn taken_back(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Seq> {
+    let mut last = one.seq;
+    ic_events::each_since(snapshot, Some(&one.run_id), one.seq, i64::MAX, |event| {
+        let is_its = event.event_type == EventType::RollbackUndone.as_str()
+            && event.subject_id.as_deref() == Some(one.id.as_str());
+        if is_its {
+            last = event.seq;
+            return Ok(ControlFlow::Break(()));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(last)
+}
+
+/// The histories of these paths.
+fn histories(
+    workspace: &Workspace<'_>,
+    work: &Work<'_>,
+    facts: &Facts,
+    known: &BTreeSet<Vec<u8>>,
+) -> Result<BTreeMap<Vec<u8>, History>> {
+    let mut histories: BTreeMap<Vec<u8>, History> = BTreeMap::new();
+    for window in facts.attribution.all() {
+        let trees = (Some(&window.from.tree), Some(&window.to.tree));
+        diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
+            if known.contains(&difference.path) {
+                let whose = whose(&window, &difference.path, work, facts);
+                let change = (difference.before, difference.after);
+                histories.entry(difference.path).or_default().push(Past {
+                    seq: window.to.seq,
+                    whose,
+                    change,
+                });
+            }
+            Ok(())
+        })?;
+    }
+    Ok(histories)
+}
+
+fn whose(window: &Window<'_>, path: &[u8], work: &Work<'_>, facts: &Facts) -> Whose {
+    if window.is_restore() {
+        return facts.restored.get(&window.to.id).copied().unwrap_or(Whose::Others);
+    }
+    let owners = window.owners(path);
+    let is_of = |ids: &[DispatchId]| {
+        !owners.is_empty() && window.is_in_call() && owners.iter().all(|owner| ids.contains(&owner.id))
+    };
+    if is_of(work.ids) {
+        Whose::Work
+    } else if facts.undos.iter().any(|undo| undo.stands && is_of(&undo.work)) {
+        Whose::Undone
+    } else {
+        Whose::Others
+    }
+}
+
+/// Whether the path has another history than that of the work alone: others changed it after the work, or it held what is undone by now.
+fn is_met(history: &History) -> bool {
+    let first = history.iter().position(|past| past.whose == Whose::Work);
+    first.is_some_and(|first| {
+        history[..first].iter().any(|past| past.whose == Whose::Undone)
+            || history[first..].iter().any(|past| past.whose != Whose::Work)
+    })
+}

@@ -1,0 +1,224 @@
+//! Work that sets back what other work did, and makes again what was undone: whichever of it is undone, the tree is as the work that stands
+//! makes it alone, or a conflict is named and nothing is changed; redone from the newest undo on, it is as it was.
+
+use ic_testkit::{Random, World, rounds, tell};
+use serde_json::Value;
+
+use super::{SEVEN, did, undone, with_base};
+use crate::world::{Work as _, in_git};
+
+/// So many lines are set, each far from the next.
+const LINES: usize = 4;
+
+/// What each line is.
+type Lines = [&'static str; LINES];
+
+const VERSIONS: [&str; 3] = ["one", "two", "three"];
+
+fn write(world: &World, lines: &Lines) {
+    let far = "-\n".repeat(4);
+    let text: String = lines.iter().enumerate().map(|(at, line)| format!("{at}{far}{line}\n{far}")).collect();
+    world.write("a.txt", &text);
+}
+
+fn read(world: &World) -> Vec<String> {
+    let text = world.read("a.txt").expect("the file");
+    text.lines().filter(|line| VERSIONS.contains(line)).map(str::to_owned).collect()
+}
+
+#[derive(Debug)]
+struct Work {
+    id: String,
+    sets: Vec<(usize, &'static str)>,
+    /// The undo of it that stands.
+    undo: Option<String>,
+}
+
+/// What stands, alone.
+fn alone(all: &[Work]) -> Lines {
+    let mut lines = [VERSIONS[0]; LINES];
+    for (line, version) in all.iter().filter(|work| work.undo.is_none()).flat_map(|work| &work.sets) {
+        lines[*line] = version;
+    }
+    lines
+}
+
+/// Work that sets lines to what they are not.
+fn work(world: &World, random: &mut Random, all: &[Work]) -> Work {
+    let mut lines = alone(all);
+    let mut sets = Vec::new();
+    for _ in 0..=random.below(2) {
+        let line = random.place_in(LINES);
+        let version = VERSIONS[random.place_in(VERSIONS.len())];
+        // What one work sets and sets back, no look at the tree shows.
+        if lines[line] != version && !sets.iter().any(|(set, _)| *set == line) {
+            lines[line] = version;
+            sets.push((line, version));
+        }
+    }
+    let id = did(world, &format!("work {}", all.len()), || write(world, &lines));
+    Work { id, sets, undo: None }
+}
+
+/// Undoes a piece of work, or brings it back, whatever was undone since; `None`: a conflict, and nothing was changed.
+fn turn(world: &World, work: &mut Work, when: &str) -> Option<()> {
+    let report = match &work.undo {
+        None => done(world, &["undo", "--dispatch", &work.id, "--yes", "--json"], when)?,
+        Some(undo) => done(world, &["rollback", "undo", undo, "--yes", "--json"], when)?,
+    };
+    work.undo = match work.undo {
+        None => Some(report["rollback_id"].as_str().expect("its id").to_owned()),
+        Some(_) => None,
+    };
+    Some(())
+}
+
+/// Calls; `None`: a conflict, and nothing was changed.
+fn done(world: &World, words: &[&str], when: &str) -> Option<Value> {
+    let before = world.state();
+    let outcome = world.cli.run(words);
+    if outcome.code == Some(1) {
+        assert_eq!(outcome.error(), "file_conflict", "{when}: {outcome:?}");
+        world.state().assert_is(&before, when);
+        return None;
+    }
+    assert_eq!(outcome.code, Some(0), "{when}: {outcome:?}");
+    Some(outcome.json())
+}
+
+#[test]
+fn what_stands_is_as_it_makes_the_tree_alone_in_whichever_order_work_is_undone_and_comes_back() {
+    let mut random = Random::seeded();
+    let (mut turns, mut conflicts) = (0, 0);
+    for round in rounds(6) {
+        let world = in_git().begun();
+        write(&world, &alone(&[]));
+        world.commit("base");
+        let mut all: Vec<Work> = Vec::new();
+        for turn in 0..12 {
+            if all.len() < 3 || random.below(4) == 0 {
+                let made = work(&world, &mut random, &all);
+                all.push(made);
+            } else {
+                let at = random.place_in(all.len());
+                let when = format!("round {round}, turn {turn}, {at} of {all:#?}");
+                let is_done = self::turn(&world, &mut all[at], &when).is_some();
+                *(if is_done { &mut turns } else { &mut conflicts }) += 1;
+            }
+            assert_eq!(read(&world), alone(&all), "round {round}, turn {turn}: {all:#?}");
+        }
+    }
+    tell(&format!("{turns} undone or redone, {conflicts} conflicts"));
+    assert!(turns > conflicts, "{turns} and {conflicts}");
+}
+
+#[test]
+fn undos_that_are_undone_from_the_newest_on_leave_what_was_there() {
+    let mut random = Random::seeded();
+    for round in rounds(3) {
+        let world = in_git().begun();
+        write(&world, &alone(&[]));
+        world.commit("base");
+        let mut all: Vec<Work> = Vec::new();
+        for _ in 0..4 {
+            let made = work(&world, &mut random, &all);
+            all.push(made);
+        }
+        let (mut stack, mut left) = (Vec::new(), Vec::from_iter(0..all.len()));
+        while !left.is_empty() {
+            let at = left.swap_remove(random.place_in(left.len()));
+            let when = format!("round {round}, undo of {at} of {all:#?}");
+            let before = world.state();
+            if turn(&world, &mut all[at], &when).is_some() {
+                stack.push((at, before));
+            }
+        }
+        while let Some((at, before)) = stack.pop() {
+            let when = format!("round {round}, redo of {at} of {all:#?}");
+            assert!(done(&world, &["redo", "--yes", "--json"], &when).is_some(), "{when}");
+            world.state().assert_outside_is(&before, &when);
+        }
+    }
+}
+
+#[test]
+fn what_was_set_back_does_not_come_with_the_undo_of_what_set_it_back() {
+    let world = with_base("kept.txt", "kept\n");
+    let first = did(&world, "first", || {
+        world.write("a.txt", &SEVEN.replace("two", "TWO"));
+        world.write("made.txt", "made\n");
+        world.remove("kept.txt");
+    });
+    let second = did(&world, "second", || {
+        world.write("a.txt", &SEVEN.replace("six", "SIX"));
+        world.remove("made.txt");
+        world.write("kept.txt", "kept\n");
+    });
+    undone(&world, &first, &[]);
+    assert_eq!(world.read("a.txt"), Some(SEVEN.replace("six", "SIX")), "the second set it back already");
+    let both_stand = world.state();
+
+    undone(&world, &second, &[]);
+    assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN), "nothing of either is left");
+    assert_eq!((world.read("made.txt"), world.read("kept.txt").as_deref()), (None, Some("kept\n")));
+
+    world.ic(&["redo", "--yes"]);
+    world.state().assert_outside_is(&both_stand, "the second again");
+    world.ic(&["redo", "--yes"]);
+    world.state().assert_outside_is(&both_stand, "both again");
+}
+
+#[test]
+fn what_a_third_made_again_stays_with_the_undo_of_what_set_it_back_before() {
+    let world = with_base("b.txt", "b\n");
+    let loud = SEVEN.replace("two", "TWO");
+    let first = did(&world, "first", || world.write("a.txt", &loud));
+    let second = did(&world, "second", || world.write("a.txt", SEVEN));
+    undone(&world, &first, &[]);
+    let third = did(&world, "third", || world.write("a.txt", &loud));
+    undone(&world, &second, &[]);
+    assert_eq!(world.read("a.txt"), Some(loud), "the third wants it so");
+    undone(&world, &third, &[]);
+    assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN));
+}
+
+#[test]
+fn a_file_with_another_name_that_both_are_kept_of_stays_with_the_undo_of_who_edited_it() {
+    let world = with_base("old.txt", "old\n");
+    let first = did(&world, "first", || drop(world.git(&["mv", "old.txt", "new.txt"])));
+    let second = did(&world, "second", || world.write("new.txt", "old\nand more\n"));
+    let both = world.state();
+    undone(&world, &first, &[]);
+    let one = world.state();
+    undone(&world, &second, &[]);
+    assert_eq!(
+        (world.read("old.txt").as_deref(), world.read("new.txt").as_deref()),
+        (Some("old\n"), Some("old\n"))
+    );
+    world.ic(&["redo", "--yes"]);
+    world.state().assert_outside_is(&one, "the second again");
+    world.ic(&["redo", "--yes"]);
+    world.state().assert_outside_is(&both, "both again");
+}
+
+#[test]
+fn what_others_made_and_removed_since_is_not_said_to_be_back() {
+    let world = with_base("b.txt", "b\n");
+    let first = did(&world, "first", || world.write("new.txt", "of the first\n"));
+    undone(&world, &first, &[]);
+    did(&world, "second", || world.write("new.txt", "of the second\n"));
+    did(&world, "third", || world.remove("new.txt"));
+    let without = world.state();
+    assert!(
+        done(&world, &["redo", "--yes", "--json"], "what it made was made and removed by others").is_none()
+    );
+    world.state().assert_is(&without, "refused");
+
+    let same = did(&world, "same", || world.write("same.txt", "the same\n"));
+    undone(&world, &same, &[]);
+    did(&world, "again", || world.write("same.txt", "the same\n"));
+    did(&world, "gone", || world.remove("same.txt"));
+    let report = done(&world, &["redo", "--yes", "--json"], "the same").expect("nothing is in the way");
+    assert_eq!(world.read("same.txt"), None);
+    assert_eq!(report["tree"][0]["skipped"][0]["path"], "same.txt", "{report}");
+}
