@@ -1,9 +1,10 @@
 //! The log that a call leaves beside its ledger: one flush a call, bounded, and never taken for another file's.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ic_testkit::{Cli, long, one_file};
+use ic_testkit::{Cli, Outcome, long, one_file};
 
 /// Two calls of a run of a hundred phases are two commits.
 fn with_run() -> (Cli, String) {
@@ -311,4 +312,105 @@ fn a_backup_that_dies_leaves_no_copy_of_that_name() {
     assert!(left.into_iter().all(|name| !name.to_string_lossy().contains("ic-backup")), "nothing unfinished");
     let copied = cli.run(["--db", words[2], "events", "verify"]);
     assert_eq!((copied.code, copied.stdout.contains("\"ok\":true")), (Some(0), true), "{copied:?}");
+}
+
+/// Whether calls of another user can be made here.
+fn can_be_another() -> bool {
+    let can = rustix::process::geteuid().is_root();
+    if !can {
+        println!("skipped: this needs root, to be another user");
+    }
+    can
+}
+
+/// A call of another user.
+fn as_other(cli: &Cli, words: &[&str]) -> Outcome {
+    use std::os::unix::process::CommandExt;
+    // Others reach the project through it.
+    for above in [cli.home(), cli.root()] {
+        std::fs::set_permissions(above, PermissionsExt::from_mode(0o755)).expect("a mode");
+    }
+    let mut command = cli.command(words);
+    Outcome::of(command.uid(OTHER).gid(OTHER))
+}
+
+const OTHER: u32 = 4321;
+
+/// Gives a store to another user, who may do no more with it than the modes of its directory and files say.
+fn give(store: &Path, directory: u32, file: u32) {
+    for entry in std::fs::read_dir(store).expect("the store").flatten() {
+        std::os::unix::fs::chown(entry.path(), Some(OTHER), Some(OTHER)).expect("an owner");
+        if entry.path().is_file() {
+            std::fs::set_permissions(entry.path(), PermissionsExt::from_mode(file)).expect("a mode");
+        }
+    }
+    std::os::unix::fs::chown(store, Some(OTHER), Some(OTHER)).expect("an owner");
+    std::fs::set_permissions(store, PermissionsExt::from_mode(directory)).expect("a mode");
+}
+
+#[test]
+fn a_ledger_that_may_only_be_read_is_read_with_its_log_and_a_write_is_refused() {
+    if !can_be_another() {
+        return;
+    }
+    let (cli, run) = with_run();
+    cli.ok(["run", "advance", &run]);
+    assert!(length(&beside(&cli, "-wal")) > 32, "the advance is in the log");
+    give(cli.db().parent().expect("the store"), 0o500, 0o400);
+    let read = as_other(&cli, &["run", "status", &run, "--json"]);
+    assert_eq!((read.code, &read.json()["phase"]), (Some(0), &serde_json::json!("p1")), "{read:?}");
+    let log = std::fs::read(beside(&cli, "-wal")).expect("the log");
+    let refused = as_other(&cli, &["run", "advance", &run, "--json"]);
+    assert_eq!((refused.code, refused.error().as_str()), (Some(2), "permission_denied"), "{refused:?}");
+    assert_eq!(std::fs::read(beside(&cli, "-wal")).expect("the log"), log, "nothing was written");
+    give(cli.db().parent().expect("the store"), 0o700, 0o600);
+    let done = as_other(&cli, &["run", "advance", &run, "--json"]);
+    assert_eq!((done.code, &done.json()["to_phase"]), (Some(0), &serde_json::json!("p2")), "{done:?}");
+}
+
+#[test]
+fn a_log_that_another_user_left_is_not_passed_over() {
+    if !can_be_another() {
+        return;
+    }
+    let (cli, run) = with_run();
+    cli.ok(["run", "advance", &run]);
+    give(cli.db().parent().expect("the store"), 0o700, 0o600);
+    // Without it the run would seem to be a phase back.
+    std::os::unix::fs::chown(beside(&cli, "-wal"), Some(0), Some(0)).expect("an owner");
+    for words in [["run", "status", &run, "--json"], ["run", "advance", &run, "--json"]] {
+        let outcome = as_other(&cli, &words);
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "permission_denied"), "{outcome:?}");
+    }
+    std::os::unix::fs::chown(beside(&cli, "-wal"), Some(OTHER), Some(OTHER)).expect("an owner");
+    let read = as_other(&cli, &["run", "status", &run, "--json"]);
+    assert_eq!(read.json()["phase"], "p1", "{read:?}");
+}
+
+#[test]
+fn a_log_of_a_newer_program_is_not_played_by_an_older_one() {
+    let (cli, run) = with_run();
+    cli.ok(["run", "advance", &run]);
+    one_file(&cli.db());
+    // A newer program is killed after it has changed the schema: that is in the log alone.
+    let newer = rusqlite::Connection::open(cli.db()).expect("the ledger");
+    newer
+        .execute_batch("PRAGMA wal_autocheckpoint = 0; CREATE TABLE newer (one); PRAGMA user_version = 4242")
+        .expect("a newer schema");
+    let [file, log] = ["", "-wal"].map(|suffix| std::fs::read(beside(&cli, suffix)).expect("bytes"));
+    drop(newer);
+    let _ = std::fs::remove_file(beside(&cli, "-shm"));
+    for (suffix, bytes) in [("", &file), ("-wal", &log)] {
+        std::fs::write(beside(&cli, suffix), bytes).expect("as it was killed");
+    }
+    for words in [["run", "status", &run, "--json"], ["run", "advance", &run, "--json"]] {
+        let outcome = cli.run(words);
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "newer_schema"), "{outcome:?}");
+    }
+    // The newer program finds all that it wrote.
+    let newer = rusqlite::Connection::open(cli.db()).expect("the ledger");
+    let version: i64 = newer.query_row("PRAGMA user_version", [], |row| row.get(0)).expect("a version");
+    let tables: i64 = newer.query_row("SELECT count(*) FROM newer", [], |row| row.get(0)).expect("its table");
+    let phase: String = newer.query_row("SELECT phase FROM runs", [], |row| row.get(0)).expect("the run");
+    assert_eq!((version, tables, phase.as_str()), (4242, 0, "p1"));
 }

@@ -437,9 +437,7 @@ fn where_a_project_was_moved_what_finds_nothing_says_where_it_was() {
     let listed = call(&["run", "list", "--project", here.to_str().expect("a plain path"), "--json"]);
     assert!(listed.stdout.contains(&world.run), "{listed:?}");
     let listed = call(&["checkpoint", "list", "--root", here.to_str().expect("a plain path"), "--json"]);
-    let first = listed.stdout.lines().next().expect("a checkpoint").to_owned();
-    let first: serde_json::Value = serde_json::from_str(&first).expect("JSON");
-    let checkpoint = first["id"].as_str().or_else(|| first[0]["id"].as_str()).expect("an id").to_owned();
+    let checkpoint = listed.json()[0]["id"].as_str().expect("an id").to_owned();
     let restored = call(&["checkpoint", "restore", &checkpoint, "--into", "--yes"]);
     assert_eq!(restored.code, Some(0), "{restored:?}");
     std::fs::rename(&there, &here).expect("it is moved back");

@@ -288,7 +288,10 @@ fn what_changed_while_two_worked_is_named_and_not_touched() {
     // Nothing of the second can be undone, and whether it counts as undone is for a person to say.
     let hint = refused(&world, &undo(&second, &[]), "file_conflict");
     assert!(hint.contains(&format!("ic undo dispatch:{second} --dry-run")), "{hint}");
-    let shown = world.cli.run(["undo", "--dispatch", &second, "--keep-theirs", "--dry-run"]).stdout;
+    let shown = world
+        .cli
+        .run(["undo", "--dispatch", &second, "--keep-theirs", "--dry-run", "--format", "text"])
+        .stdout;
     assert!(shown.contains("none is undone") && !shown.contains("nothing of it is left"), "{shown}");
     let report = undone(&world, &second, &["--keep-theirs"]);
     assert_eq!(report["files"]["changes"], json!([]), "{report}");

@@ -202,17 +202,17 @@ fn a_file_with_another_name_that_both_are_kept_of_stays_with_the_undo_of_who_edi
 }
 
 #[test]
-fn what_others_made_and_removed_since_is_not_said_to_be_back() {
+fn what_is_said_to_be_back_is_back_and_what_is_not_is_named() {
     let world = with_base("b.txt", "b\n");
     let first = did(&world, "first", || world.write("new.txt", "of the first\n"));
     undone(&world, &first, &[]);
     did(&world, "second", || world.write("new.txt", "of the second\n"));
+    let with_another = world.state();
+    assert!(done(&world, &["redo", "--yes", "--json"], "another is there").is_none());
+    world.state().assert_is(&with_another, "refused");
     did(&world, "third", || world.remove("new.txt"));
-    let without = world.state();
-    assert!(
-        done(&world, &["redo", "--yes", "--json"], "what it made was made and removed by others").is_none()
-    );
-    world.state().assert_is(&without, "refused");
+    done(&world, &["redo", "--yes", "--json"], "nothing is there").expect("nothing is in the way");
+    assert_eq!(world.read("new.txt").as_deref(), Some("of the first\n"));
 
     let same = did(&world, "same", || world.write("same.txt", "the same\n"));
     undone(&world, &same, &[]);
@@ -220,5 +220,5 @@ fn what_others_made_and_removed_since_is_not_said_to_be_back() {
     did(&world, "gone", || world.remove("same.txt"));
     let report = done(&world, &["redo", "--yes", "--json"], "the same").expect("nothing is in the way");
     assert_eq!(world.read("same.txt"), None);
-    assert_eq!(report["tree"][0]["skipped"][0]["path"], "same.txt", "{report}");
+    assert_eq!(report["files"][0]["skipped"][0]["path"], "same.txt", "{report}");
 }

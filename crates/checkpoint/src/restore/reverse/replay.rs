@@ -60,11 +60,13 @@ impl Own {
         undone_at: Option<Seq>,
     ) -> Result<()> {
         let Some((end, mut texts)) = end(objects, path, history)? else {
-            // What an undo took out comes back as it was, if nobody touched it since.
-            if undone_at.is_some_and(|at| history.iter().all(|past| past.seq <= at)) {
+            // What an undo took out comes back as it was, if that is still so.
+            if undone_at.is_some_and(|at| is_as_it_was(history, at)) {
                 return Ok(());
             }
-            self.clashes.insert(path.to_vec());
+            if has_others(history) {
+                self.clashes.insert(path.to_vec());
+            }
             // Where it took out nothing, what the work did is what is to come back.
             if undone_at.is_some() && self.pairs(path).is_empty() {
                 let works = history.iter().filter(|past| past.whose == Whose::Work).rev();
@@ -79,6 +81,21 @@ impl Own {
         self.replayed.insert(path.to_vec(), known);
         Ok(())
     }
+}
+
+/// Whether a path is as it was at an event.
+fn is_as_it_was(history: &[Past], at: Seq) -> bool {
+    let then = match history.iter().rev().find(|past| past.seq <= at) {
+        Some(past) => &past.change.1,
+        None => return history.is_empty(),
+    };
+    history.last().is_some_and(|last| is_same(last.change.1.as_ref(), then.as_ref()))
+}
+
+/// Whether others changed the path after the work: what stands there may be theirs.
+fn has_others(history: &[Past]) -> bool {
+    let since = history.iter().skip_while(|past| past.whose != Whose::Work);
+    since.into_iter().any(|past| matches!(past.whose, Whose::Others | Whose::Back { .. }))
 }
 
 /// What a history comes to, and the texts that were merged for it and that no checkpoint holds. `None`: at some step others changed what
