@@ -15,6 +15,7 @@ mod gate;
 mod hooks;
 mod ledger;
 mod man;
+mod mcp;
 pub(crate) mod rewind;
 mod rollback;
 mod run;

@@ -391,4 +391,5 @@ def main():
         shutil.rmtree(story.home, ignore_errors=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,8 +6,8 @@ use ic_base::{Code, Diagnosis, Result};
 
 use crate::commands::{
     Run, backup, blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook,
-    hooks, init, log, man, redo, rewind, rollback, run, session, status, undo, verbs, version, r#where,
-    workflow,
+    hooks, init, install, log, man, mcp, redo, rewind, rollback, run, session, status, undo, uninstall,
+    verbs, version, r#where, workflow,
 };
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -46,7 +46,10 @@ const NOUNS: &str = "\
   rewind        The application's database, back to a task: targets, to, undo
 
 \x1b[1m\x1b[32mCoding agents:\x1b[0m
+  install       Install the hooks and the MCP server into a coding agent
+  uninstall     Uninstall both
   hooks         Record the prompts of a coding agent: install, uninstall, doctor
+  mcp           Serve the tools of agents by MCP: install, uninstall
   session       Sessions of coding agents and their prompts: list, show, attach
   hook          Called by the hooks
 
@@ -66,8 +69,10 @@ pub(crate) fn first_page(is_full: bool) -> String {
         let options = "\x1b[1m\x1b[32mGlobal options:\x1b[0m\n{options}{after-help}";
         return format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{NOUNS}\n\n{options}");
     }
+    // A screen has room for the commands, or for what is between them.
+    let nouns = NOUNS.replace("\n\n", "\n");
     let more = "Global options, first steps, exit codes: ic --help. Commands: ic COMMAND -h";
-    format!("{{about}}\n{{usage-heading}} {{usage}}\n\n{NOUNS}\n\n{more}")
+    format!("{{about}}\n{{usage-heading}} {{usage}}\n\n{nouns}\n\n{more}")
 }
 
 /// The version, and the commit of a release.
@@ -146,9 +151,12 @@ verbs! {
         /// Rewinds: take the application's database back to a task
         #[command(subcommand)]
         Rewind(Later<rewind::Verb>),
+        Install(install::Install),
+        Uninstall(uninstall::Uninstall),
         /// Hooks of coding agents: install, uninstall, doctor
         #[command(subcommand)]
         Hooks(Later<hooks::Verb>),
+        Mcp(mcp::Mcp),
         /// Sessions of coding agents: list, show
         #[command(subcommand)]
         Session(Later<session::Verb>),
@@ -167,10 +175,14 @@ verbs! {
 
 /// Runs a parsed command line.
 pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
-    let mut session = Session::new(cli.global, environment)?;
-    if session.mermaid && !matches!(&cli.command, Command::Run(Later(run::Verb::History(_)))) {
+    run_in(&mut Session::new(cli.global, environment)?, &cli.command)
+}
+
+/// Runs a parsed command in a session.
+pub(crate) fn run_in(session: &mut Session, command: &Command) -> Result<Exit> {
+    if session.mermaid && !matches!(command, Command::Run(Later(run::Verb::History(_)))) {
         return Err(Diagnosis::new(Code::Usage, "Only ic run history draws a diagram (--format mermaid).")
             .hint("use --format json, jsonl or text"));
     }
-    cli.command.run(&mut session)
+    command.run(session)
 }

@@ -229,6 +229,18 @@ impl Client {
         }
     }
 
+    /// Its file of MCP servers: of a project, and of a person below the home directory.
+    pub(crate) fn servers(self) -> [&'static str; 2] {
+        match self {
+            Self::ClaudeCode => [".mcp.json", ".claude.json"],
+            Self::Codex => [".codex/config.toml", ".codex/config.toml"],
+            // The file of its hooks, too.
+            Self::Gemini => [".gemini/settings.json", ".gemini/settings.json"],
+            Self::Copilot => [".github/mcp.json", ".copilot/mcp-config.json"],
+            Self::OpenCode => ["opencode.json", ".config/opencode/opencode.json"],
+        }
+    }
+
     /// How long it waits for a hook of this event, in its own unit.
     pub(crate) fn timeout(self, event: &str) -> u32 {
         match self {

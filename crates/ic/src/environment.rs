@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS, Timestamp};
 
 /// What the environment says.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Environment {
     /// `IC_DB`: the ledger's file.
     pub(crate) db: Option<PathBuf>,

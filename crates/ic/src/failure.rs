@@ -66,7 +66,8 @@ pub(crate) fn report_parse_error(error: &clap::Error, arguments: &[OsString], fo
     report(&diagnose(error, arguments), format, false)
 }
 
-fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis {
+/// What is wrong with a command line that could not be parsed.
+pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),

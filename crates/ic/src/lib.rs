@@ -21,6 +21,8 @@ mod output;
 #[cfg(test)]
 mod plugins;
 mod progress;
+#[cfg(feature = "mcp")]
+mod serve;
 mod session;
 mod shell;
 mod signals;
@@ -71,7 +73,12 @@ fn run(mut cli: Cli, mut environment: Environment) -> Exit {
     }
     let quiet = cli.global.quiet;
     let choice = FormatChoice::of(&cli.global, &environment);
-    let result = choice.validate().and_then(|()| cli::run(cli, environment));
+    let result = choice.validate().and_then(|()| match &cli.command {
+        // A server runs other commands, and so stands above them.
+        #[cfg(feature = "mcp")]
+        Command::Mcp(mcp) if mcp.is_server() => serve::serve(cli.global, environment),
+        _ => cli::run(cli, environment),
+    });
     match result {
         Ok(exit) => exit,
         Err(diagnosis) => failure::report(&diagnosis, choice.resolve(), quiet),

@@ -1,6 +1,8 @@
 //! Standard output: one document, or records one by one. A write that fails is not success; a reader that closed
 //! the pipe has seen enough, and that is not our failure.
 
+mod capture;
+
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
@@ -12,6 +14,8 @@ use anstream::{AutoStream, ColorChoice};
 use ic_base::{Code, Diagnose, Result};
 use ic_worktree::Warning;
 use serde::Serialize;
+
+pub(crate) use capture::Capture;
 
 use crate::exit::Exit;
 use crate::format::{Format, FormatChoice};
@@ -30,6 +34,8 @@ pub(crate) struct Output {
     reservation: RefCell<Option<(Code, String)>>,
     scratch: Vec<u8>,
     writer: Box<dyn Write>,
+    /// Where what is said goes instead, and what is said beside it.
+    capture: Option<Capture>,
 }
 
 #[derive(Serialize)]
@@ -71,16 +77,34 @@ impl Output {
             reservation: RefCell::default(),
             scratch: Vec::new(),
             writer,
+            capture: None,
+        }
+    }
+
+    /// Output as JSON, kept for who runs the command.
+    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only the server runs commands"))]
+    pub(crate) fn captured(capture: &Capture) -> Self {
+        Self {
+            format: Format::Json,
+            json_asked: true,
+            pretty: false,
+            quiet: false,
+            closed: false,
+            reservation: RefCell::default(),
+            scratch: Vec::new(),
+            writer: Box::new(capture.clone()),
+            capture: Some(capture.clone()),
         }
     }
 
     /// Prints a record as JSON, or `text` for people.
     pub(crate) fn record(&mut self, record: &impl Serialize, text: impl FnOnce() -> String) -> Result<Exit> {
-        match self.format {
-            Format::Json | Format::Jsonl => self.json(record)?,
-            Format::Text => self.text(text())?,
+        if self.format == Format::Text {
+            self.text(text())?;
+            return self.done();
         }
-        self.done()
+        self.json(record)?;
+        self.keep(text)
     }
 
     /// Prints a list: an array as JSON, a line each as JSON Lines, or `text` for people.
@@ -96,7 +120,18 @@ impl Output {
                     self.json(record)?;
                 }
             }
-            Format::Text => self.text(text())?,
+            Format::Text => {
+                self.text(text())?;
+                return self.done();
+            }
+        }
+        self.keep(text)
+    }
+
+    /// Ends what was printed as JSON; who runs the command gets it for people, too.
+    fn keep(&mut self, text: impl FnOnce() -> String) -> Result<Exit> {
+        if let Some(capture) = &self.capture {
+            capture.keep(text());
         }
         self.done()
     }
@@ -128,7 +163,7 @@ impl Output {
 
     /// Lets `write` print bytes as they are, in every form: nothing is taken out of them, whoever looks.
     pub(crate) fn exact(&mut self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Exit> {
-        if let Ok(fd) = io::stdout().as_fd().try_clone_to_owned() {
+        if let (None, Ok(fd)) = (&self.capture, io::stdout().as_fd().try_clone_to_owned()) {
             self.writer = Box::new(BufWriter::with_capacity(64 * 1024, File::from(fd)));
         }
         let mut sink = Exact { output: self, failed: None };
@@ -175,7 +210,9 @@ impl Output {
 
     /// As [`Self::warn`], beside a text that was asked for by a flag of its own: there is no JSON that could hold the warning.
     pub(crate) fn warn_beside_text(&self, message: &str) {
-        if !self.quiet {
+        if let Some(capture) = &self.capture {
+            capture.note(message);
+        } else if !self.quiet {
             let (warn, reset) = (style::WARN.render(), style::WARN.render_reset());
             // With stderr gone there is nobody left to warn.
             let text = format!("{warn}warning{reset}: {}", plain(message));
@@ -191,6 +228,9 @@ impl Output {
 
     fn say_reservation(&self) {
         let Some((code, message)) = self.reservation.take().filter(|_| !self.quiet) else { return };
+        if let Some(capture) = &self.capture {
+            return capture.note(&message);
+        }
         if self.format == Format::Text {
             return self.warn(&message);
         }

@@ -40,6 +40,12 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(global: Global, environment: Environment) -> Result<Self> {
         let choice = FormatChoice::of(&global, &environment);
+        let output = Output::new(&choice, global.pretty, global.quiet);
+        Self::saying_to(output, global, environment)
+    }
+
+    /// As [`Self::new`], with what it prints going there.
+    pub(crate) fn saying_to(output: Output, global: Global, environment: Environment) -> Result<Self> {
         let named = global.directory.as_deref().unwrap_or(Path::new("."));
         let directory = match std::fs::canonicalize(named) {
             Ok(directory) if directory.is_dir() => directory,
@@ -49,7 +55,7 @@ impl Session {
             _ => return Err(not_a_directory(named)),
         };
         Ok(Self {
-            output: Output::new(&choice, global.pretty, global.quiet),
+            output,
             mermaid: global.format == Some(FormatFlag::Mermaid),
             db: global.db.map(|db| directory.join(db)),
             options: OpenOptions { busy_timeout: global.busy_timeout },

@@ -1,8 +1,8 @@
 //! Ctrl-C, and being asked to end: the first time a flag, the second time the end.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ic_base::{Diagnose, Result};
@@ -15,8 +15,19 @@ const POLL: Duration = Duration::from_millis(100);
 /// How long the end may take before anything is said: most calls are over by then, and a second Ctrl-C is then nobody's thought.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A flag that is set when somebody interrupts this process.
+/// A flag that is set when somebody interrupts this process: one for all that it does.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
+    static HEARD: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+    let mut heard = HEARD.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(interrupted) = &*heard {
+        return Ok(interrupted.clone());
+    }
+    let interrupted = listen()?;
+    *heard = Some(interrupted.clone());
+    Ok(interrupted)
+}
+
+fn listen() -> Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: what ends the process looks at the flag before this very signal sets it.

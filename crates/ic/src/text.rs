@@ -76,6 +76,11 @@ pub(crate) fn to_do_it() -> String {
     styled(style::DIM, "nothing was changed; to do it: the same with --yes instead of --dry-run") + "\n"
 }
 
+/// As [`to_do_it`], where the plan has a hash that the caller can insist on.
+pub(crate) fn exactly(plan_hash: &str) -> String {
+    styled(style::DIM, &format!("nothing was changed; exactly this plan: --expect-plan {plan_hash}")) + "\n"
+}
+
 /// A value as it is typed in a shell, safe for a terminal.
 pub(crate) fn shell_word(text: &str) -> String {
     ic_base::shell_word(&plain(text))

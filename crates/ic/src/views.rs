@@ -86,6 +86,7 @@ pub(crate) mod hooks;
 pub(crate) mod ledger;
 pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod run;

@@ -37,6 +37,8 @@ pub struct Status {
     pub others_open: Vec<Run>,
     /// What an advance would do now; `None` for a run that does not move: it has ended, or is in the middle of a rollback.
     pub gate: Option<Outcome>,
+    /// The dispatch on whose behalf this is asked, of whichever run it is.
+    pub caller: Option<Calling>,
     /// Who works for it.
     pub working: Vec<Working>,
     /// The newest point to which it can go back.
@@ -45,6 +47,15 @@ pub struct Status {
     pub newest_prompt: Option<Listed>,
     /// What was begun and not finished, and no living process does it.
     pub unfinished: Vec<Unfinished>,
+}
+
+/// The dispatch that asks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Calling {
+    /// The dispatch.
+    pub dispatch: Dispatch,
+    /// Whether it was rolled back, or what began it: what it reports is refused.
+    pub is_stale: bool,
 }
 
 /// A worker of a run.
@@ -100,6 +111,7 @@ pub fn status(
                 Ok(()) => Vec::new(),
                 Err(_) => ic_point::others_open(kernel, snapshot, run)?,
             },
+            caller: caller(kernel, snapshot)?,
             working: working(snapshot, run, is_executed)?,
             newest_prompt: standing.iter().find(|one| is_of_session && one.kind == "prompt").cloned(),
             last_point: standing.into_iter().next(),
@@ -110,6 +122,26 @@ pub fn status(
     })?;
     status.unfinished.extend(restore.and_then(|restore| unfinished::interrupted(kernel, options, &restore)));
     Ok(status)
+}
+
+/// The calling dispatch. One that is not of this ledger is no reason to say nothing of the run.
+fn caller(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Calling>> {
+    let Some(caller) = &kernel.caller else { return Ok(None) };
+    let is_stale = match kernel.calling_dispatch(snapshot) {
+        Ok(_) => false,
+        Err(error) if error.code() == Code::StaleDispatch => true,
+        Err(error)
+            if matches!(
+                error.code(),
+                Code::DispatchNotFound | Code::AmbiguousId | Code::InvalidReference
+            ) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let dispatch = dispatch::resolve(snapshot, &caller.reference)?;
+    Ok(Some(Calling { dispatch, is_stale }))
 }
 
 fn gate(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Outcome>> {

@@ -14,6 +14,23 @@ use ic_worktree::look_into_store;
 use super::list::{self, Listed};
 use super::own;
 
+/// Which part of a log is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// Whether what was rolled back is wanted too, and rollbacks that were undone or aborted.
+    pub all: bool,
+    /// Only what was recorded before this event.
+    pub before: Option<Seq>,
+    /// The most entries.
+    pub at_most: usize,
+}
+
+impl Page {
+    fn holds(&self, entry: &Entry) -> bool {
+        self.before.is_none_or(|before| entry.seq < before)
+    }
+}
+
 /// Points and rollbacks of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Log {
@@ -75,43 +92,39 @@ impl Files {
     }
 }
 
-/// The newest points and rollbacks of a run, newest first; with `all` those too that were rolled back, and rollbacks that were undone or
-/// aborted. What files changed is left unknown where the content store is missing, another ledger's or damaged: a list must not fail for
+/// The newest points and rollbacks of a run, newest first. What files changed is left unknown where the content store is missing, another ledger's or damaged: a list must not fail for
 /// what `ic health` says.
-pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, at_most: usize) -> Result<Log> {
-    let mut log = counted(kernel, options, run, all, at_most)?;
+pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, page: Page) -> Result<Log> {
+    let mut log = counted(kernel, options, run, page)?;
     count_own(kernel, options, log.entries.iter_mut())?;
     Ok(log)
 }
 
 /// As [`log`], with all that changed at each point, whoever did it.
-fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, at_most: usize) -> Result<Log> {
-    let mut log = kernel.read(|snapshot| entries(snapshot, run, all, at_most))?;
+fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, page: Page) -> Result<Log> {
+    let mut log = kernel.read(|snapshot| entries(snapshot, run, page))?;
     let is_captured =
         |entry: &Entry| matches!(&entry.what, What::Point { point, .. } if point.checkpoint_id.is_some());
     if log.entries.iter().any(is_captured)
         && let Ok(Some(objects)) = look_into_store(kernel, options)
     {
         objects.at_one_moment(|| {
-            kernel.read(|snapshot| count_files(snapshot, &objects, run, &mut log.entries))
+            kernel.read(|snapshot| count_files(snapshot, &objects, run, page, &mut log.entries))
         })?;
     }
+    // What is newer was only looked at for where its neighbours end.
+    log.entries.retain(|entry| page.holds(entry));
     Ok(log)
 }
 
 /// The newest points and rollbacks of the runs that were made for sessions of agents in this project, newest first, each with its run: what
 /// the agents here did, whichever session that was in. Where such a run was made and ended is left out. As [`log`] otherwise.
-pub fn of_sessions(
-    kernel: &Kernel,
-    options: OpenOptions,
-    all: bool,
-    at_most: usize,
-) -> Result<(Vec<(Run, Entry)>, bool)> {
+pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: Page) -> Result<(Vec<(Run, Entry)>, bool)> {
     let runs = kernel.read(|snapshot| ic_session::own_runs(snapshot, &kernel.project.root, NEWEST_RUNS))?;
     let (mut found, mut has_more) = (Vec::new(), false);
     for run in runs {
         let run = kernel.read(|snapshot| run::get(snapshot, &run))?;
-        let log = counted(kernel, options, &run, all, at_most)?;
+        let log = counted(kernel, options, &run, page)?;
         has_more |= log.has_more;
         let is_wanted = |entry: &Entry| match &entry.what {
             What::Point { point, .. } => !matches!(point.kind, "created" | "phase"),
@@ -121,8 +134,8 @@ pub fn of_sessions(
     }
     // Stable: points of one event keep their order.
     found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.seq));
-    has_more |= found.len() > at_most;
-    found.truncate(at_most);
+    has_more |= found.len() > page.at_most;
+    found.truncate(page.at_most);
     count_own(kernel, options, found.iter_mut().map(|(_, entry)| entry))?;
     Ok((found, has_more))
 }
@@ -148,12 +161,12 @@ fn count_own<'e>(
 /// Of so many runs of sessions the newest entries are looked for: a session that is resumed has a run for each time.
 const NEWEST_RUNS: i64 = 30;
 
-fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Result<Log> {
+/// The entries of a page, and those that are newer.
+fn entries(snapshot: &Snapshot<'_>, run: &Run, page: Page) -> Result<Log> {
+    let Page { all, before, at_most } = page;
     let rollbacks = table::of_run(snapshot, &run.id)?;
-    // One more tells whether there are more.
-    let wanted = at_most.saturating_add(1);
     let mut entries = Vec::new();
-    for point in list::list_among(snapshot, run, &rollbacks, all, wanted)? {
+    for point in points(snapshot, run, &rollbacks, page)? {
         entries.push(of_point(snapshot, &rollbacks, point)?);
     }
     for rollback in &rollbacks {
@@ -166,9 +179,31 @@ fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Res
     }
     // Stable: points of one event keep their order.
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.seq));
-    let has_more = entries.len() > at_most;
-    entries.truncate(at_most);
+    let newer = before.map_or(0, |before| entries.partition_point(|entry| entry.seq >= before));
+    let end = newer.saturating_add(at_most);
+    let has_more = entries.len() > end;
+    entries.truncate(end);
     Ok(Log { entries, has_more })
+}
+
+/// The points of a page with one more, which tells whether there are more, and those that are newer.
+fn points(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    rollbacks: &[RollbackRecord],
+    page: Page,
+) -> Result<Vec<Listed>> {
+    let wanted = page.at_most.saturating_add(1);
+    let mut most = wanted;
+    loop {
+        let found = list::list_among(snapshot, run, rollbacks, page.all, most)?;
+        let newer = page.before.map_or(0, |before| found.iter().filter(|one| one.seq >= before).count());
+        if found.len() < most || found.len() - newer >= wanted {
+            return Ok(found);
+        }
+        // However many are newer. Each round reads again what the one before it did, so it reads far more.
+        most = most.saturating_mul(4);
+    }
 }
 
 fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord], point: Listed) -> Result<Entry> {
@@ -190,15 +225,26 @@ fn covering(rollbacks: &[RollbackRecord], seq: Seq, is_move: bool) -> Vec<Rollba
     rollbacks.iter().rev().filter(is_one).map(|one| one.id.clone()).collect()
 }
 
-/// Counts what changed from each point that was captured to the next one of its own branch.
-fn count_files(snapshot: &Snapshot<'_>, objects: &Objects, run: &Run, entries: &mut [Entry]) -> Result<()> {
+/// Counts what changed from each point of a page that was captured to the next one of its own branch.
+fn count_files(
+    snapshot: &Snapshot<'_>,
+    objects: &Objects,
+    run: &Run,
+    page: Page,
+    entries: &mut [Entry],
+) -> Result<()> {
     // The nearest newer points of each branch, by what took the branch back: two events, because points may share one. What a subagent did
     // is a part of what its prompt did.
     let mut newer: Vec<(Vec<RollbackId>, Checkpoint, bool)> = Vec::new();
     for entry in entries {
+        let is_wanted = page.holds(entry);
         let What::Point { point, files, .. } = &mut entry.what else { continue };
         let Some(id) = &point.checkpoint_id else { continue };
         let checkpoint = record::get(snapshot, id)?;
+        if !is_wanted {
+            newer.push((entry.taken_back_by.clone(), checkpoint, point.is_of_subagent()));
+            continue;
+        }
         if let Some(end) = end_of(snapshot, point)? {
             *files = changes(objects, &checkpoint, &end);
             newer.push((entry.taken_back_by.clone(), checkpoint, point.is_of_subagent()));

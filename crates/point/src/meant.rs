@@ -1,6 +1,8 @@
 //! What a person means who says "undo": which run, and which point of it.
 
-use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, shell_word};
+use std::ops::ControlFlow;
+
+use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Seq, shell_word};
 use ic_checkpoint::record;
 use ic_dispatch::dispatch;
 use ic_journal::table;
@@ -13,6 +15,7 @@ use ic_store::Snapshot;
 
 use super::idle::is_idle;
 use super::list::{Listed, list};
+use super::place::{Goal, checkpoint_at, resolve};
 
 /// What goes back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +45,51 @@ pub fn meant(kernel: &Kernel, run: Option<&str>, point: Option<&str>) -> Result<
             None => Ok(Meant::Tree),
         }
     })
+}
+
+/// The checkpoint of the tree at a point, which is named as in [`meant`]: with its prefix, or `created`.
+///
+/// Errors: those of [`meant`] and [`resolve`]; `no_checkpoint` where nothing was captured there.
+pub fn checkpoint_meant(kernel: &Kernel, run: Option<&str>, point: &str) -> Result<CheckpointId> {
+    let run = match meant(kernel, run, Some(point))? {
+        Meant::Checkpoint(id) => return Ok(id),
+        Meant::Run(run) => run,
+        Meant::Tree => {
+            return Err(Diagnosis::new(
+                Code::PointNotFound,
+                format!("There is no run here that has a point {point}."),
+            )
+            .hint("name its run: --run RUN; all runs: ic run list"));
+        }
+    };
+    let found = kernel.read(|snapshot| {
+        let seq = match resolve(snapshot, &run, point)? {
+            Goal::Place(place) => Some(place.seq),
+            Goal::Phase { include_target: true, .. } => Some(run.seq),
+            Goal::Phase { name, .. } => left(snapshot, &run, &name)?,
+            Goal::Without(_) => None,
+        };
+        seq.map_or(Ok(None), |seq| checkpoint_at(snapshot, &run, seq))
+    })?;
+    found.map(|checkpoint| checkpoint.id).ok_or_else(|| {
+        let text = format!("The tree was not captured at {point}.");
+        let hint =
+            format!("points whose tree was captured have a checkpoint_id: ic log {} --json", run.id.short());
+        Diagnosis::new(Code::NoCheckpoint, text).hint(hint).detail("point", point)
+    })
+}
+
+/// The event by which a run last left this phase.
+fn left(snapshot: &Snapshot<'_>, run: &Run, phase: &str) -> Result<Option<Seq>> {
+    let mut found = None;
+    ic_events::each_crossing_newest_first(snapshot, &run.id, |event| {
+        if event.from.as_deref() != Some(phase) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        found = Some(event.seq);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
 }
 
 /// Says how a call names a run that has no place for it among its arguments.

@@ -153,6 +153,8 @@ pub struct Undone {
     pub is_rest: bool,
     /// Whether this is what would be: nothing was changed.
     pub is_dry_run: bool,
+    /// The hash of the plan of an undo that was only looked at.
+    pub plan_hash: Option<String>,
 }
 
 /// What the layer takes back, or puts back.

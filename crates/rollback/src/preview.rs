@@ -1,11 +1,13 @@
 //! What taking a rollback back, or giving one up, would do: nothing is changed or locked, and the run stays as it is.
 
-use ic_base::{Result, Seq};
+use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_journal::choices;
 use ic_journal::steps::{self, Course, Step, StepState};
 use ic_journal::table::{self, RollbackRecord};
 use ic_kernel::Kernel;
 use ic_worktree::{Settings, Watch};
+use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use super::covered::Covered;
 use super::execute::is_outside;
@@ -19,7 +21,7 @@ use crate::compensation::Saga;
 
 /// What [`super::undo`] would do now.
 ///
-/// Errors: those of `undo`. A restore of the tree that was interrupted is taken to be finished, as `undo` does first.
+/// Errors: those of `undo`, `plan_changed` among them. A restore of the tree that was interrupted is taken to be finished, as `undo` does first.
 pub fn preview_undo(
     kernel: &Kernel,
     settings: &Settings,
@@ -27,12 +29,53 @@ pub fn preview_undo(
     watch: &Watch,
 ) -> Result<Undone> {
     let (named, _) = super::reference::named(kernel, request.rollback)?;
+    let (remembered, _) = kernel.read(|snapshot| undoable(snapshot, request, named.id.as_str()))?;
+    Saga::require_free(kernel, &remembered.run_id)?;
+    let planned = planned(kernel, settings, request, &remembered, watch)?;
+    require_hash(request, &planned)?;
+    Ok(planned)
+}
+
+/// Errors: `plan_changed` if the caller insists on another plan than this undo of a rollback has now, and those of [`preview_undo`].
+pub(super) fn require_expected(
+    kernel: &Kernel,
+    settings: &Settings,
+    request: &UndoRequest<'_>,
+    named: &RollbackRecord,
+    watch: &Watch,
+) -> Result<()> {
+    if request.expect_plan.is_none() {
+        return Ok(());
+    }
+    require_hash(request, &planned(kernel, settings, request, named, watch)?)
+}
+
+fn require_hash(request: &UndoRequest<'_>, planned: &Undone) -> Result<()> {
+    match (request.expect_plan, &planned.plan_hash) {
+        (Some(expected), Some(hash)) if expected != hash => Err(Diagnosis::new(
+            Code::PlanChanged,
+            "The plan is not the expected one: something changed since it was made, or it was made with other flags.",
+        )
+        .hint("look at the new plan: add --dry-run and leave out --expect-plan")
+        .detail("expected", expected)
+        .detail("undo_plan_hash", hash.as_str())),
+        _ => Ok(()),
+    }
+}
+
+/// What an undo of this rollback would do, whoever has the run.
+fn planned(
+    kernel: &Kernel,
+    settings: &Settings,
+    request: &UndoRequest<'_>,
+    named: &RollbackRecord,
+    watch: &Watch,
+) -> Result<Undone> {
     let (remembered, until, steps) = kernel.read(|snapshot| {
         let (remembered, until) = undoable(snapshot, request, named.id.as_str())?;
         let steps = steps::of_rollback(snapshot, &remembered.id)?;
         Ok((remembered, until, steps))
     })?;
-    Saga::require_free(kernel, &remembered.run_id)?;
     let is_rest = remembered.status.is_over() && until.is_none();
     // What was passed over is put back too, but by an undo that is under way.
     let begins = until.is_some() || steps::course(&steps) == Course::Reapply;
@@ -52,7 +95,33 @@ pub fn preview_undo(
     let course = if steps::course(&steps) == Course::Abort { Course::Abort } else { Course::Undo };
     let Work { tree, data, .. } = looked_at(kernel, settings, &remembered, course, &left, watch)?;
     let course = Course::Undo;
-    Ok(Undone { remembered, steps, tree, data, effects, seq: None, course, is_rest, is_dry_run: true })
+    let undone = Undone {
+        remembered,
+        steps,
+        tree,
+        data,
+        effects,
+        seq: None,
+        course,
+        is_rest,
+        is_dry_run: true,
+        plan_hash: None,
+    };
+    Ok(Undone { plan_hash: Some(hash(&undone, request.without_effects)), ..undone })
+}
+
+/// The SHA-256 of what an undo does, in hex: the same for a dry run and the real call while nothing that it touches changes.
+fn hash(undone: &Undone, without_effects: bool) -> String {
+    let steps: Vec<_> =
+        undone.steps.iter().map(|step| json!([step.ord, step.kind.as_str(), step.state.as_str()])).collect();
+    let tree: Vec<&str> = undone.tree.iter().map(|report| report.plan_hash.as_str()).collect();
+    let data = undone.data.as_ref().map(|data| json!([data.database.to_string_lossy(), data.rows]));
+    let effects: Vec<&str> = undone.effects.iter().map(|one| one.id.as_str()).collect();
+    let whole = json!({
+        "rollback": undone.remembered.id.as_str(), "status": undone.remembered.status.as_str(), "rest": undone.is_rest,
+        "steps": steps, "tree": tree, "data": data, "effects": effects, "without_effects": without_effects,
+    });
+    ic_events::hex(&Sha256::digest(whole.to_string().as_bytes()).into())
 }
 
 /// What [`super::abort`] would do now: put back what an unfinished rollback took, or make a rollback again whose undo is not finished.
@@ -84,7 +153,18 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
         Vec::new()
     };
     let Work { tree, data, .. } = looked_at(kernel, settings, &remembered, course, &left, watch)?;
-    Ok(Undone { remembered, steps, tree, data, effects, seq: None, course, is_rest: false, is_dry_run: true })
+    Ok(Undone {
+        remembered,
+        steps,
+        tree,
+        data,
+        effects,
+        seq: None,
+        course,
+        is_rest: false,
+        is_dry_run: true,
+        plan_hash: None,
+    })
 }
 
 /// What going through these steps would do, this way.

@@ -82,7 +82,12 @@ pub fn older(kernel: &Kernel, refused: &RollbackId) -> Result<Option<RollbackId>
         let found = first_of_sessions(kernel, snapshot, |one| {
             // In an agent's own shell its session is meant.
             let is_own = kernel.own_run.as_ref().is_none_or(|own| *own == one.run_id);
-            let request = UndoRequest { rollback: one.id.as_str(), without_effects: false, reason: None };
+            let request = UndoRequest {
+                rollback: one.id.as_str(),
+                without_effects: false,
+                reason: None,
+                expect_plan: None,
+            };
             Ok(one.seq < refused.seq && is_own && undoable(snapshot, &request, one.id.as_str()).is_ok())
         })?;
         Ok(found.map(|one| one.id))

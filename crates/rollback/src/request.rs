@@ -127,4 +127,6 @@ pub struct UndoRequest<'a> {
     pub without_effects: bool,
     /// Why.
     pub reason: Option<&'a str>,
+    /// The hash of the plan that the caller approved.
+    pub expect_plan: Option<&'a str>,
 }

@@ -21,6 +21,7 @@ use super::execute::{Drive, Driven, Turned, is_outside};
 use super::layered::{require_undisturbed, take_unfinished};
 use super::layers::{self, Site, Work, end_of_undo, require_own};
 use super::outcome::Undone;
+use super::preview::require_expected;
 use super::reference::named;
 use super::request::UndoRequest;
 use super::undo_preconditions::{require_done, require_no_effects, require_quiet, settled, undone_effects};
@@ -30,7 +31,7 @@ use crate::compensation::{Saga, Sink};
 /// rollback left it; or resumes an undo that was begun, or makes what one had skipped.
 ///
 /// Meanwhile the run is closed, unless the workflow layer alone is undone. Errors: `run_changed`, naming what happened since, `file_conflict`,
-/// effects that ran, unless `without_effects`; `work_running`; `rollback_not_found`: nothing is changed.
+/// effects that ran, unless `without_effects`; `work_running`; `plan_changed`; `rollback_not_found`: nothing is changed.
 pub fn undo(
     kernel: &Kernel,
     settings: &Settings,
@@ -39,10 +40,13 @@ pub fn undo(
 ) -> Result<Undone> {
     let (remembered, _) = named(kernel, request.rollback)?;
     let (remembered, _) = kernel.read(|snapshot| undoable(snapshot, request, remembered.id.as_str()))?;
+    require_expected(kernel, settings, request, &remembered, watch)?;
     let mut saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
     saga.interrupted = watch.interrupted.clone();
     // Whoever had the run before may have undone it already.
     let (remembered, until) = kernel.read(|snapshot| undoable(snapshot, request, remembered.id.as_str()))?;
+    // Once more, now that nobody else moves the run.
+    require_expected(kernel, settings, request, &remembered, watch)?;
     let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
     let Some(until) = until else {
         if remembered.status.is_over() {
@@ -131,7 +135,19 @@ impl Undone {
     fn of(driven: Driven, course: Course, effects: Vec<Compensation>) -> Self {
         let Driven { remembered, steps, work } = driven;
         let (tree, data, seq) = (work.tree, work.data, work.seq);
-        Self { remembered, steps, tree, data, effects, seq, course, is_rest: false, is_dry_run: false }
+        let plan_hash = None;
+        Self {
+            remembered,
+            steps,
+            tree,
+            data,
+            effects,
+            seq,
+            course,
+            is_rest: false,
+            is_dry_run: false,
+            plan_hash,
+        }
     }
 }
 

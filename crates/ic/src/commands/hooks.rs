@@ -3,15 +3,19 @@
 mod distrust;
 mod doctor;
 mod exclude;
-mod install;
+pub(crate) mod install;
 mod numbers;
 mod script;
+mod server;
 mod settings;
+mod toml;
 mod trust;
-mod uninstall;
+pub(crate) mod uninstall;
 
 use std::path::PathBuf;
 
+pub(crate) use exclude::{Exclude, Excluded};
+pub(crate) use server::Servers;
 pub(crate) use settings::Edit;
 
 use crate::clients::Client;
@@ -30,7 +34,7 @@ verbs! {
 
 /// Whose settings.
 #[derive(Debug, Args)]
-struct Place {
+pub(crate) struct Place {
     /// Use the settings in your home directory: all projects
     #[arg(long, conflicts_with = "project")]
     user: bool,
@@ -40,9 +44,13 @@ struct Place {
 }
 
 impl Place {
-    /// The client's file. Errors: `invalid_value` without a home directory.
-    fn file(&self, session: &Session, client: Client) -> Result<PathBuf> {
-        let [of_project, of_user] = client.settings();
+    /// Whether all projects are meant.
+    pub(crate) fn is_of_user(&self) -> bool {
+        self.user
+    }
+
+    /// The file that a client names so in a project and at home. Errors: `invalid_value` without a home directory.
+    pub(crate) fn file(&self, session: &Session, [of_project, of_user]: [&str; 2]) -> Result<PathBuf> {
         if self.user {
             let home = session.home().ok_or_else(|| {
                 Diagnosis::new(Code::InvalidValue, "HOME is not set, so your settings cannot be found.")
@@ -53,7 +61,7 @@ impl Place {
     }
 
     /// The project.
-    fn root(session: &Session) -> Result<PathBuf> {
+    pub(crate) fn root(session: &Session) -> Result<PathBuf> {
         match session.place() {
             Ok(place) => Ok(place.root),
             Err(_) => Ok(ic_store::initial_place(&session.lookup(), None)?.root),
@@ -62,7 +70,7 @@ impl Place {
 }
 
 /// Errors: `invalid_value` with the list.
-fn client_named(text: &str) -> Result<Client> {
+pub(crate) fn client_named(text: &str) -> Result<Client> {
     Client::parse(text).ok_or_else(|| {
         Diagnosis::new(
             Code::InvalidValue,
@@ -83,7 +91,7 @@ pub(crate) struct Installed {
     pub(crate) is_of_user: bool,
 }
 
-fn report(
+pub(crate) fn report(
     session: &mut Session,
     client: Client,
     edit: &Edit,

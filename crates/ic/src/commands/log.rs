@@ -1,7 +1,7 @@
 //! `ic log`
 
 use ic_kernel::Kernel;
-use ic_point::log;
+use ic_point::log::{self, Page};
 
 use crate::commands::prelude::*;
 use crate::views::log::{Chosen, LogEntryJson};
@@ -16,6 +16,7 @@ use crate::views::log::{Chosen, LogEntryJson};
   ic log
   ic log 7f3a9c --limit 5
   ic log --all                          # with what was rolled back, as branches
+  ic log --limit 50 --before 1204       # the next page
   ic log --json | jq -r '.[] | select(.kind != \"rollback\").reference'")]
 pub(crate) struct Log {
     /// The run: an id, the end of one, @, or scope:NAME [default: @, or all sessions]
@@ -26,6 +27,9 @@ pub(crate) struct Log {
     /// At most N
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
+    /// Only what was recorded before this event, as the last `seq` of a page
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(1..))]
+    before: Option<i64>,
 }
 
 impl Log {
@@ -35,7 +39,7 @@ impl Log {
             return self.of_agents(session, &kernel);
         }
         let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()))?;
-        let log = log::log(&kernel, session.options(), &run, self.all, self.limit as usize)?;
+        let log = log::log(&kernel, session.options(), &run, self.page())?;
         let records: Vec<LogEntryJson> =
             log.entries.iter().map(|entry| LogEntryJson::new(&run, entry)).collect();
         let (chosen, outside) = kernel.read(|snapshot| {
@@ -55,6 +59,10 @@ impl Log {
             .list(&records, || views::log::list(&run, chosen, &log, outside.as_ref(), self.all, now))
     }
 
+    fn page(&self) -> Page {
+        Page { all: self.all, before: self.before, at_most: self.limit as usize }
+    }
+
     /// Whether nothing is open here but what agents do, outside of an agent's own shell.
     fn is_of_agents(kernel: &Kernel) -> Result<bool> {
         if kernel.own_run.is_some() {
@@ -70,7 +78,7 @@ impl Log {
     }
 
     fn of_agents(&self, session: &mut Session, kernel: &Kernel) -> Result<Exit> {
-        let (entries, has_more) = log::of_sessions(kernel, session.options(), self.all, self.limit as usize)?;
+        let (entries, has_more) = log::of_sessions(kernel, session.options(), self.page())?;
         let records: Vec<LogEntryJson> =
             entries.iter().map(|(run, entry)| LogEntryJson::new(run, entry)).collect();
         let now = kernel.context.now();

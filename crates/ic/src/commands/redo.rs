@@ -34,6 +34,9 @@ pub(crate) struct Redo {
     /// Show what would be restored, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Refuse any plan but this one: of a dry run the `undo_plan_hash`, of a restore the `plan_hash`
+    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
+    expect_plan: Option<String>,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -60,13 +63,19 @@ impl Redo {
                     reason: self.reason.clone(),
                     without_effects: self.without_effects,
                     dry_run: self.dry_run,
+                    expect_plan: self.expect_plan.clone(),
                     yes: self.yes,
                 };
                 let done = undo.run(session);
                 done.map_err(|error| if self.run.is_some() { error } else { with_older(&kernel, &id, error) })
             }
             Newest::Restore => {
-                let flags = RestoreFlags { dry_run: self.dry_run, yes: self.yes, ..RestoreFlags::default() };
+                let flags = RestoreFlags {
+                    dry_run: self.dry_run,
+                    expect_plan: self.expect_plan.clone(),
+                    yes: self.yes,
+                    ..RestoreFlags::default()
+                };
                 flags.undo(session)
             }
         }

@@ -70,7 +70,10 @@ fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Setti
 
 fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {
     let record = RollbackUndoneJson::from(preview);
-    session.output.record(&record, || views::rollback::undone::undone(preview, None) + &text::to_do_it())
+    session.output.record(&record, || {
+        let end = preview.plan_hash.as_deref().map_or_else(text::to_do_it, text::exactly);
+        views::rollback::undone::undone(preview, None) + &end
+    })
 }
 
 fn finish(session: &mut Session, kernel: &Kernel, undone: &Undone) -> Result<Exit> {

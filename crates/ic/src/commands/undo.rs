@@ -3,6 +3,7 @@
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::Run;
+use ic_point::log::Page;
 use ic_point::{Listed, Meant};
 use ic_rollback::{LayeredRequest, Layers, Request, To};
 use ic_worktree::Watch;
@@ -133,7 +134,8 @@ impl Undo {
         if self.yes || self.dry_run || !session.can_ask() {
             return last.map(|last| Some(last.reference));
         }
-        let log = ic_point::log::log(kernel, session.options(), run, false, OFFERED)?;
+        let page = Page { all: false, before: None, at_most: OFFERED };
+        let log = ic_point::log::log(kernel, session.options(), run, page)?;
         let (references, lines) = views::log::offered(&log, kernel.context.now());
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
         let picked = Session::pick("Go back to before which point?", &lines, begin.unwrap_or(0))?;

@@ -57,7 +57,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
     match (path, argument.get_id().as_str()) {
         _ if !argument.get_possible_values().is_empty() => Kind::Choice,
         (["run", "list"], "before") => Kind::RunId,
-        (["hook" | "hooks", ..], "client") => Kind::Client,
+        (["hook" | "hooks" | "mcp" | "install" | "uninstall", ..], "client") => Kind::Client,
         (["session", _], "id" | "session") => Kind::Session,
         (_, "run") => Kind::Run,
         (_, "dispatch") | (["dispatch", _], "id") => Kind::Dispatch,

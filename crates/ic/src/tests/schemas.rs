@@ -34,6 +34,7 @@ use crate::views::hooks::{HooksDoctorJson, HooksJson};
 use crate::views::ledger::{BackupJson, HealthJson, InitJson, VersionJson, WhereJson};
 use crate::views::log::LogEntryJson;
 use crate::views::man::ManJson;
+use crate::views::mcp::{InstallJson, McpJson};
 use crate::views::rewind::RewindJson;
 use crate::views::rewind::database::{RewindInitJson, RewindInspectJson, RewindTargetJson};
 use crate::views::rewind::preview::RewindPreviewJson;
@@ -139,6 +140,10 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic hooks install", "hooks"),
     ("ic hooks uninstall", "hooks"),
     ("ic hooks doctor", "hooks-doctor"),
+    ("ic install", "install"),
+    ("ic uninstall", "install"),
+    ("ic mcp install", "mcp"),
+    ("ic mcp uninstall", "mcp"),
     ("ic session list", "session-list"),
     ("ic session show", "session-show"),
     ("ic session attach", "session"),
@@ -149,7 +154,7 @@ const RAW: &[&str] = &["ic checkpoint cat", "ic run artifact cat", "ic completio
 
 /// Every shape with its title, what it describes, and its schema.
 pub(super) fn shapes() -> Vec<(&'static str, Value)> {
-    [shapes_of_runs(), shapes_of_the_ledger(), shapes_of_the_rest()].concat()
+    [shapes_of_runs(), shapes_of_the_ledger(), shapes_of_agents(), shapes_of_the_rest()].concat()
 }
 
 pub(super) fn shapes_of_runs() -> Vec<(&'static str, Value)> {
@@ -172,6 +177,15 @@ pub(super) fn shapes_of_the_ledger() -> Vec<(&'static str, Value)> {
     vec![
         ("backup", schema::<BackupJson>("A copy of the ledger")),
         ("health", schema::<HealthJson>("Health of the ledger")),
+    ]
+}
+
+fn shapes_of_agents() -> Vec<(&'static str, Value)> {
+    vec![
+        ("hooks", schema::<HooksJson>("Settings of a coding agent")),
+        ("hooks-doctor", schema::<Vec<HooksDoctorJson>>("Hooks of coding agents")),
+        ("install", schema::<InstallJson>("Hooks and MCP server of a coding agent")),
+        ("mcp", schema::<McpJson>("MCP server in the settings of a coding agent")),
     ]
 }
 
@@ -229,8 +243,6 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("init", schema::<InitJson>("New or existing ledger")),
         ("version", schema::<VersionJson>("Versions")),
         ("man", schema::<ManJson>("Manual in a directory")),
-        ("hooks", schema::<HooksJson>("Settings of a coding agent")),
-        ("hooks-doctor", schema::<Vec<HooksDoctorJson>>("Hooks of coding agents")),
         ("session-list", schema::<Vec<SessionJson>>("Sessions of coding agents, oldest first")),
         ("session-show", schema::<SessionShowJson>("Session with its prompts")),
         ("error", error_schema()),

@@ -4,7 +4,7 @@ use ic_base::Timestamp;
 use ic_events::EventType;
 use ic_kernel::worker::Life;
 use ic_ops::advance::Outcome;
-use ic_ops::status::{Status, Unfinished, Working};
+use ic_ops::status::{Calling, Status, Unfinished, Working};
 use ic_phase::Run;
 
 use crate::text::{age, cut_to, plain, shell_word, style, styled};
@@ -20,6 +20,8 @@ shape! {
         run: RunJson = (&status.run).into(),
         /// What an advance would do now; null for a run that has ended, is in the middle of a rollback, or is a session's own.
         gate: Option<GateCheckJson> = status.gate.as_ref().map(GateCheckJson::from),
+        /// The dispatch on whose behalf this was asked, as `IC_DISPATCH` or the session of an agent says it; null: none.
+        caller: Option<CallerJson> = status.caller.as_ref().map(CallerJson::from),
         /// Who works for the run: its executor, then dispatches that were begun and have not ended, newest first.
         working: Vec<WorkingJson> = status.working.iter().map(WorkingJson::from).collect(),
         /// The newest point to which the run can go back.
@@ -28,6 +30,16 @@ shape! {
         unfinished: Vec<UnfinishedJson> = status.unfinished.iter().map(UnfinishedJson::from).collect(),
         /// The command to type next; words in capitals are for the caller to fill in.
         next: String = status.next_command(),
+    }
+
+    /// The dispatch that asks.
+    struct CallerJson from caller: &Calling {
+        dispatch_id: String = caller.dispatch.id.to_string(),
+        run_id: String = caller.dispatch.run_id.to_string(),
+        status: &'static str as ic_dispatch::DispatchStatus = caller.dispatch.status.as_str(),
+        /// Whether it was rolled back, or what began it: what it reports from now on is refused.
+        stale: bool = caller.is_stale,
+        rolled_back_by: Option<String> = caller.dispatch.rolled_back_by.as_ref().map(ToString::to_string),
     }
 
     struct WorkingJson from working: &Working where
@@ -78,6 +90,9 @@ pub(crate) fn screen(status: &Status, now: Timestamp) -> String {
         line("phase", &way(&status.run, outcome));
         line("gate", &gate(outcome));
     }
+    if let Some(caller) = &status.caller {
+        line("caller", &calling(caller));
+    }
     for working in &status.working {
         line("working", &worker(working, now));
     }
@@ -127,6 +142,14 @@ fn gate(outcome: &Outcome) -> String {
     };
     let why = outcome.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
     format!("{}{}", styled(colour, said), cut_to(&why, ROOM.saturating_sub(said.len())))
+}
+
+fn calling(caller: &Calling) -> String {
+    let (id, status) = (caller.dispatch.id.short(), caller.dispatch.status.as_str());
+    if caller.is_stale {
+        return styled(style::BAD, &format!("dispatch {id} was rolled back: what it reports is refused"));
+    }
+    format!("dispatch {id}, {status}")
 }
 
 fn worker(working: &Working, now: Timestamp) -> String {

@@ -1,33 +1,43 @@
 //! `ic checkpoint diff`
 
 use std::cell::RefCell;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use ic_base::CheckpointId;
 use ic_checkpoint::capture::Progress;
+use ic_checkpoint::diff::Difference;
 use ic_checkpoint::rootfs::RootDir;
+use ic_kernel::Kernel;
 use ic_worktree::{Which, Workspace};
 
 use crate::commands::prelude::*;
 use crate::format::Format;
 use crate::output::Output;
 use crate::text;
-use crate::views::checkpoint::content::DiffJson;
+use crate::views::checkpoint::content::{DiffJson, PatchJson};
 
-/// Show what changed between two checkpoints, or from one to the working tree.
+/// Show what changed between two checkpoints or points, or from one to the working tree.
+///
+/// A point stands for the tree as it was there; `ic log` lists the points of a run.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint diff 3f9a12c4                       # against the working tree
   ic checkpoint diff 3f9a12c4 8b1c22d0 --stat
+  ic checkpoint diff prompt:5d6e7f80 --stat         # since before that prompt
+  ic checkpoint diff phase:planned --run @
   ic checkpoint diff 3f9a12c4 -- src docs/a.md      # only these paths
   ic checkpoint diff 3f9a12c4 --unified | git apply -R
   ic checkpoint diff 3f9a12c4 --json | jq -r '.changes[] | select(.change == \"added\").path'")]
 pub(crate) struct Diff {
-    /// The older checkpoint: an id, or the end of one
+    /// The older checkpoint or point: an id, the end of one, dispatch:ID, prompt:ID, step:NAME, phase:P, or created
     from: String,
     /// The newer one [default: the working tree]
     to: Option<String>,
+    /// The run of the points [default: that of an id, else @, else the newest here]
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
     /// Only these paths and what is below them
     #[arg(last = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -40,6 +50,9 @@ pub(crate) struct Diff {
     /// Names, each with the number of changed lines
     #[arg(long, group = "shape")]
     stat: bool,
+    /// In JSON, the patch too, cut after N bytes
+    #[arg(long, value_name = "N", conflicts_with = "shape")]
+    patch_bytes: Option<u32>,
 }
 
 /// The form of a text.
@@ -56,7 +69,9 @@ impl Diff {
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
         session.warn_of_interruption(&workspace)?;
-        let (from, to) = (Which::Id(self.from.as_str()), self.to.as_deref().map(Which::Id));
+        let from = self.checkpoint(&kernel, &self.from)?;
+        let to = self.to.as_deref().map(|to| self.checkpoint(&kernel, to)).transpose()?;
+        let (from, to) = (Which::Id(&from), to.as_deref().map(Which::Id));
         let mut differences = Vec::new();
         let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
         let compared = ic_worktree::diff(&workspace, from, to, &paths, &Progress::default())?;
@@ -88,8 +103,28 @@ impl Diff {
             }
             return Ok(Exit::Done);
         }
+        let patch = match self.patch_bytes {
+            Some(most) => {
+                let root = RootDir::open(&workspace.root)?;
+                let tree = self.to.is_none().then_some(&root);
+                let patch = bounded(&workspace, tree, &differences, most as usize);
+                Some(ic_worktree::unless_pruned(&workspace, &read, patch)?)
+            }
+            None => None,
+        };
+        let text = patch.as_ref().map(PatchJson::text).unwrap_or_default();
         let (older, newer) = (&compared.from, compared.to.as_ref());
-        session.output.record(&DiffJson::new(older, newer, &differences, &compared.skipped), String::new)
+        let record = DiffJson::new(older, newer, &differences, &compared.skipped, patch);
+        session.output.record(&record, || text)
+    }
+
+    /// The checkpoint that a reference means: its id, or what stands for a point.
+    fn checkpoint(&self, kernel: &Kernel, reference: &str) -> Result<String> {
+        match reference.split_once(':') {
+            Some(("checkpoint", id)) => Ok(id.to_owned()),
+            None if reference != "created" => Ok(reference.to_owned()),
+            _ => ic_point::checkpoint_meant(kernel, self.run.as_deref(), reference).map(|id| id.to_string()),
+        }
     }
 
     /// The form of the text that was asked for; `None`: JSON.
@@ -104,6 +139,59 @@ impl Diff {
             (Format::Text, None) => Some(Shape::Unified),
             _ => None,
         }
+    }
+}
+
+/// The patch, as much of it as there is room for. Whoever reads it may be shown it on a terminal, by a program that knows nothing of what it
+/// holds: control characters are made visible.
+fn bounded(
+    workspace: &Workspace<'_>,
+    tree: Option<&RootDir>,
+    differences: &[Difference],
+    most: usize,
+) -> Result<PatchJson> {
+    let objects = &workspace.objects;
+    let printer =
+        text::diff::Printer { objects, tree, colours: false, is_terminal: true, unheld: RefCell::default() };
+    let mut sink = Bounded { bytes: Vec::new(), most, is_full: false };
+    let mut cut = None;
+    for (at, difference) in differences.iter().enumerate() {
+        match printer.write(Shape::Unified, std::slice::from_ref(difference), &[], &mut sink) {
+            Err(_) if sink.is_full => {
+                cut = Some((difference.path.as_slice(), differences.len() - at));
+                break;
+            }
+            done => done?,
+        }
+    }
+    // No line is in it by half.
+    if cut.is_some() {
+        let end = sink.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        sink.bytes.truncate(end);
+    }
+    Ok(PatchJson::new(String::from_utf8_lossy(&sink.bytes).into_owned(), cut))
+}
+
+/// As many bytes as there is room for; the next one is refused.
+struct Bounded {
+    bytes: Vec<u8>,
+    most: usize,
+    is_full: bool,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = self.most - self.bytes.len();
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if bytes.len() > room {
+            self.is_full = true;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -9,27 +9,56 @@ use ic_base::{Diagnose, Result};
 use super::settings::{copy_of, replace};
 use crate::clients::Client;
 
+/// What of a client is left out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Excluded {
+    /// The file of its hooks.
+    Hooks(Client),
+    /// The file of its MCP servers.
+    Servers(Client),
+}
+
+impl Excluded {
+    fn file(self) -> &'static str {
+        match self {
+            Self::Hooks(client) => client.settings()[0],
+            Self::Servers(client) => client.servers()[0],
+        }
+    }
+
+    fn title(self) -> String {
+        match self {
+            Self::Hooks(client) => format!("ic hooks install {}", client.as_str()),
+            Self::Servers(client) => format!("ic mcp install {}", client.as_str()),
+        }
+    }
+
+    /// Whether the file is ours alone.
+    fn has_no_copy(self) -> bool {
+        matches!(self, Self::Hooks(client) if client.loads_script())
+    }
+}
+
 /// A project's lines for one client: where they stand, and what is to stand there.
-pub(super) struct Exclude {
+pub(crate) struct Exclude {
     file: PathBuf,
     before: Vec<u8>,
     after: Vec<u8>,
     /// Whether the settings are left out, and not only the copy of what was there before.
-    pub(super) covers_settings: bool,
+    pub(crate) covers_settings: bool,
 }
 
 impl Exclude {
     /// With our lines, once. `None` outside of git. What git tracks is captured whatever is excluded: then only the copy is left out.
-    pub(super) fn with(root: &Path, client: Client) -> Option<Self> {
+    pub(crate) fn with(root: &Path, what: Excluded) -> Option<Self> {
         let dirs = ic_store::git_dirs(root)?;
-        let [settings, _] = client.settings();
-        let is_tracked = ic_store::git_tracks(&dirs, settings.as_bytes()).unwrap_or(true);
-        if is_tracked && client.loads_script() {
+        let is_tracked = ic_store::git_tracks(&dirs, what.file().as_bytes()).unwrap_or(true);
+        if is_tracked && what.has_no_copy() {
             return None;
         }
         let mut exclude = Self::read(&dirs.common_dir.join("info/exclude"))?;
         exclude.covers_settings = !is_tracked;
-        let [all, copy] = lines(client);
+        let [all, copy] = lines(what);
         let is_there = |lines: &[u8]| find(&exclude.after, lines).is_some();
         let lines = if is_tracked { copy } else { all.clone() };
         if !is_there(&all) && !is_there(&lines) {
@@ -42,10 +71,10 @@ impl Exclude {
     }
 
     /// Without exactly our lines. `None` where there are none.
-    pub(super) fn without(root: &Path, client: Client) -> Option<Self> {
+    pub(crate) fn without(root: &Path, what: Excluded) -> Option<Self> {
         let dirs = ic_store::git_dirs(root)?;
         let mut exclude = Self::read(&dirs.common_dir.join("info/exclude"))?;
-        for lines in lines(client) {
+        for lines in lines(what) {
             if let Some(at) = find(&exclude.after, &lines) {
                 exclude.after.drain(at..at + lines.len());
             }
@@ -63,7 +92,7 @@ impl Exclude {
     }
 
     /// Writes it, all or nothing.
-    pub(super) fn write(&self) -> Result<()> {
+    pub(crate) fn write(&self) -> Result<()> {
         use std::os::unix::fs::PermissionsExt as _;
 
         const USUAL: u32 = 0o644;
@@ -77,9 +106,9 @@ impl Exclude {
 }
 
 /// Our lines: for the settings and the copy of what was there before, and for the copy alone.
-fn lines(client: Client) -> [Vec<u8>; 2] {
-    let [settings, _] = client.settings();
-    let (title, copy) = (format!("# ic hooks install {}\n", client.as_str()), copy_of(Path::new(settings)));
+fn lines(what: Excluded) -> [Vec<u8>; 2] {
+    let settings = what.file();
+    let (title, copy) = (format!("# {}\n", what.title()), copy_of(Path::new(settings)));
     let copy = copy.display();
     [format!("{title}/{settings}\n/{copy}\n"), format!("{title}/{copy}\n")].map(String::into_bytes)
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use ic_base::shell_word;
 
-use super::exclude::Exclude;
-use super::settings::{self, Settings};
+use super::exclude::{Exclude, Excluded};
+use super::settings::{self, Edit, Settings};
 use super::{Installed, Place, client_named, report, trust};
 use crate::clients::Client;
 use crate::commands::prelude::*;
@@ -38,43 +38,60 @@ pub(crate) struct Install {
 impl Install {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let client = client_named(&self.client)?;
-        if self.trust && client != Client::Codex {
-            return Err(
-                Diagnosis::new(Code::InvalidValue, "Only codex has --trust.").detail("value", "--trust")
-            );
-        }
-        let file = self.place.file(session, client)?;
-        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));
-        let settings = Settings::read(&file, client)?;
-        let edit = settings.with(client, &program.to_string_lossy())?;
-        let root = if self.place.user { None } else { Some(Place::root(session)?) };
-        let exclude = root.and_then(|root| Exclude::with(&root, client));
-        if !self.dry_run {
-            if !self.place.user && session.place().is_err() {
-                let place = ic_store::initial_place(&session.lookup(), None)?;
-                ic_store::create(
-                    &place,
-                    false,
-                    &session.directory,
-                    session.options(),
-                    &Environment::context(),
-                )?;
-            }
-            // First: a capture between the two would keep what an undo must not bring back.
-            exclude.as_ref().map_or(Ok(()), Exclude::write)?;
-            edit.write(&settings)?;
-            if self.trust {
-                let program = shell_word(&program.to_string_lossy());
-                let events = client.events().iter();
-                let commands = events.map(|(event, _)| settings::command(client, event, &program)).collect();
-                trust::trust(&file, &Place::root(session)?, &commands)?;
-            }
-        }
-        let installed = Installed {
-            excluded: exclude.is_some_and(|exclude| exclude.covers_settings),
-            trusted: self.trust && !self.dry_run,
-            is_of_user: self.place.user,
-        };
+        let (edit, installed) = install(session, client, &self.place, self.trust, self.dry_run)?;
         report(session, client, &edit, self.dry_run, Some(installed))
     }
+}
+
+/// Installs the hooks, or says what that would do.
+pub(crate) fn install(
+    session: &Session,
+    client: Client,
+    place: &Place,
+    trusts: bool,
+    dry_run: bool,
+) -> Result<(Edit, Installed)> {
+    if trusts && client != Client::Codex {
+        return Err(Diagnosis::new(Code::InvalidValue, "Only codex has --trust.").detail("value", "--trust"));
+    }
+    let file = place.file(session, client.settings())?;
+    let program = program();
+    let settings = Settings::read(&file, client)?;
+    let edit = settings.with(client, &program)?;
+    let root = if place.is_of_user() { None } else { Some(Place::root(session)?) };
+    let exclude = root.and_then(|root| Exclude::with(&root, Excluded::Hooks(client)));
+    if !dry_run {
+        if !place.is_of_user() {
+            require_ledger(session)?;
+        }
+        // First: a capture between the two would keep what an undo must not bring back.
+        exclude.as_ref().map_or(Ok(()), Exclude::write)?;
+        edit.write(&settings)?;
+        if trusts {
+            let program = shell_word(&program);
+            let events = client.events().iter();
+            let commands = events.map(|(event, _)| settings::command(client, event, &program)).collect();
+            trust::trust(&file, &Place::root(session)?, &commands)?;
+        }
+    }
+    let installed = Installed {
+        excluded: exclude.is_some_and(|exclude| exclude.covers_settings),
+        trusted: trusts && !dry_run,
+        is_of_user: place.is_of_user(),
+    };
+    Ok((edit, installed))
+}
+
+/// Where we are, as clients are told.
+pub(crate) fn program() -> String {
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic")).to_string_lossy().into_owned()
+}
+
+/// A project without a ledger gets one.
+pub(crate) fn require_ledger(session: &Session) -> Result<()> {
+    if session.place().is_ok() {
+        return Ok(());
+    }
+    let place = ic_store::initial_place(&session.lookup(), None)?;
+    ic_store::create(&place, false, &session.directory, session.options(), &Environment::context()).map(drop)
 }

@@ -1,4 +1,4 @@
-//! A client's file of hooks: what is there stays, what is ours is added or removed.
+//! A client's file of hooks or of MCP servers: what is there stays, what is ours is added or removed.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, Result, shell_word};
 use serde_json::{Map, Value, json};
 
-use super::{numbers, script};
+use super::{numbers, script, server};
 use crate::clients::Client;
 
-/// A file of hooks, as it is.
-pub(super) struct Settings {
+/// A file of a client, as it is.
+pub(crate) struct Settings {
     pub(super) file: PathBuf,
     /// Its bytes; `None`: there is none.
-    before: Option<Vec<u8>>,
-    root: Map<String, Value>,
+    pub(super) before: Option<Vec<u8>>,
+    /// What it says, if it is JSON.
+    pub(super) root: Map<String, Value>,
     /// How many directories the client wants around it: those that we made go with it.
     depth: usize,
 }
@@ -26,16 +27,16 @@ pub(crate) struct Edit {
     /// The file.
     pub(crate) file: PathBuf,
     /// Its bytes; `None`: it is removed.
-    after: Option<Vec<u8>>,
+    pub(super) after: Option<Vec<u8>>,
     before: Option<Vec<u8>>,
-    /// Entries that call us and were changed by hand: their events.
+    /// Entries that call us and were changed by hand: their events, or the name of the server.
     pub(crate) left: Vec<String>,
     copies: Copies,
 }
 
 /// What becomes of the copy of what was there, beside the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Copies {
+pub(super) enum Copies {
     /// One is made of what is there, if anything is; an older one goes.
     Kept,
     /// An older one stays.
@@ -45,10 +46,20 @@ enum Copies {
 }
 
 impl Settings {
-    /// Errors: `config_not_changed` for what is no plain file, or no JSON object.
+    /// The file of a client's hooks. Errors: `config_not_changed` for what is no plain file, or no JSON object.
     pub(super) fn read(file: &Path, client: Client) -> Result<Self> {
+        let settings = Self::found(file, client.settings(), !client.loads_script())?;
+        match settings.root.get("hooks") {
+            Some(hooks) if !is_lists(hooks) => Err(unknown_form(file)),
+            _ => Ok(settings),
+        }
+    }
+
+    /// A file that a client names so in a project and at home. Errors: `config_not_changed` for what is no plain file, or no JSON object
+    /// where it is to be one.
+    pub(super) fn found(file: &Path, names: [&str; 2], is_json: bool) -> Result<Self> {
         let refused = |why: &str| refused(file, why);
-        let [of_project, of_user] = client.settings();
+        let [of_project, of_user] = names;
         let is_projects = file.ends_with(of_project);
         let depth = Path::new(if is_projects { of_project } else { of_user }).components().count() - 1;
         // A repository could lead what is written for it anywhere; a person keeps the home directory as it suits.
@@ -71,14 +82,18 @@ impl Settings {
             _ => {}
         }
         let bytes = fs::read(file).while_doing(|| format!("reading {}", file.display()))?;
-        if client.loads_script() {
-            return Ok(Self { file: file.to_owned(), before: Some(bytes), root: Map::new(), depth });
+        let settings = Self { file: file.to_owned(), before: None, root: Map::new(), depth };
+        settings.saying(bytes, is_json)
+    }
+
+    /// The same file, if it held these bytes.
+    pub(super) fn saying(self, bytes: Vec<u8>, is_json: bool) -> Result<Self> {
+        if !is_json {
+            return Ok(Self { before: Some(bytes), root: Map::new(), ..self });
         }
-        match parsed(file, &bytes)? {
-            Value::Object(root) if root.get("hooks").is_none_or(is_lists) => {
-                Ok(Self { file: file.to_owned(), before: Some(bytes), root, depth })
-            }
-            _ => Err(refused("it does not have the form of that client's settings")),
+        match parsed(&self.file, &bytes)? {
+            Value::Object(root) => Ok(Self { before: Some(bytes), root, ..self }),
+            _ => Err(unknown_form(&self.file)),
         }
     }
 
@@ -96,7 +111,8 @@ impl Settings {
         let mut root = self.root.clone();
         let left = remove(&mut root, client, None);
         // What is there now is what was there before us: a copy of something older is of no use.
-        let copies = if root == self.root && left.is_empty() { Copies::Kept } else { Copies::Older };
+        let is_first = root == self.root && left.is_empty() && !server::is_in(&root, client);
+        let copies = if is_first { Copies::Kept } else { Copies::Older };
         let hooks = root.entry("hooks").or_insert_with(|| json!({}));
         for (event, _) in client.events() {
             let entries = hooks[event].take();
@@ -119,23 +135,49 @@ impl Settings {
             let after = self.before.clone().filter(|bytes| !script::is_ours(bytes));
             return Ok(self.edit(after, left, Copies::Older));
         }
-        let copy = fs::read(copy_of(&self.file)).ok();
+        let copy = self.copy();
         let was = copy.as_deref().and_then(|bytes| parsed(&self.file, bytes).ok());
         let mut root = self.root.clone();
         let left = remove(&mut root, client, was.as_ref());
         if root == self.root {
             // Entries that were changed since still call us: what was there before them is kept.
-            let copies = if left.is_empty() { Copies::Gone } else { Copies::Older };
+            let copies =
+                if left.is_empty() && !server::is_in(&root, client) { Copies::Gone } else { Copies::Older };
             return Ok(self.edit(self.before.clone(), left, copies));
         }
+        let copies = if server::is_in(&root, client) { Copies::Older } else { Copies::Gone };
+        let after = self.restored(&root)?;
+        Ok(self.edit(after, left, copies))
+    }
+
+    /// The bytes of a file that says this: those that were there before us, if they say the same. `None`: there was no file.
+    pub(super) fn restored(&self, root: &Map<String, Value>) -> Result<Option<Vec<u8>>> {
+        let copy = self.copy();
+        let was = copy.as_deref().and_then(|bytes| parsed(&self.file, bytes).ok());
         let is_blank = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
-        let after = match copy {
+        Ok(match copy {
             Some(bytes) if was == Some(Value::Object(root.clone())) => Some(bytes),
             Some(bytes) if is_blank(&bytes) && root.is_empty() => Some(bytes),
             None if root.is_empty() => None,
-            _ => Some(pretty(&root)?),
-        };
-        Ok(self.edit(after, left, Copies::Gone))
+            _ => Some(pretty(root)?),
+        })
+    }
+
+    /// What was there before us, if it is kept.
+    pub(super) fn copy(&self) -> Option<Vec<u8>> {
+        fs::read(copy_of(&self.file)).ok()
+    }
+
+    /// Whether what was there before us has this key.
+    pub(super) fn had(&self, key: &str) -> bool {
+        let copy = self.copy();
+        let was = copy.as_deref().and_then(|bytes| parsed(&self.file, bytes).ok());
+        was.is_some_and(|was| was.get(key).is_some())
+    }
+
+    /// Whether hooks of ours are in it.
+    pub(super) fn has_hooks(&self, client: Client) -> bool {
+        !self.places(client).is_empty()
     }
 
     /// The events of our entries, each with its place in their list.
@@ -150,7 +192,7 @@ impl Settings {
         found
     }
 
-    fn edit(&self, after: Option<Vec<u8>>, left: Vec<String>, copies: Copies) -> Edit {
+    pub(super) fn edit(&self, after: Option<Vec<u8>>, left: Vec<String>, copies: Copies) -> Edit {
         Edit { file: self.file.clone(), after, before: self.before.clone(), left, copies }
     }
 }
@@ -235,7 +277,11 @@ fn parsed(file: &Path, bytes: &[u8]) -> Result<Value> {
     })
 }
 
-fn refused(file: &Path, why: &str) -> Diagnosis {
+fn unknown_form(file: &Path) -> Diagnosis {
+    refused(file, "it does not have the form of that client's settings")
+}
+
+pub(super) fn refused(file: &Path, why: &str) -> Diagnosis {
     Diagnosis::new(Code::ConfigNotChanged, format!("{} is left as it is: {why}.", file.display()))
 }
 
@@ -271,7 +317,7 @@ fn write_new(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::Result<()
     written.sync_all()
 }
 
-fn pretty(root: &Map<String, Value>) -> Result<Vec<u8>> {
+pub(super) fn pretty(root: &Map<String, Value>) -> Result<Vec<u8>> {
     let text = serde_json::to_string_pretty(root)
         .map_err(|e| Diagnosis::new(Code::Internal, format!("The settings cannot be written: {e}.")))?;
     Ok((numbers::restored(&text) + "\n").into_bytes())

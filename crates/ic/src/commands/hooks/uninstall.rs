@@ -1,8 +1,8 @@
 //! `ic hooks uninstall`
 
 use super::distrust::Distrust;
-use super::exclude::Exclude;
-use super::settings::Settings;
+use super::exclude::{Exclude, Excluded};
+use super::settings::{Edit, Settings};
 use super::{Place, client_named, report};
 use crate::clients::Client;
 use crate::commands::prelude::*;
@@ -29,19 +29,26 @@ pub(crate) struct Uninstall {
 impl Uninstall {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let client = client_named(&self.client)?;
-        let settings = Settings::read(&self.place.file(session, client)?, client)?;
-        let edit = settings.without(client)?;
-        if !self.dry_run {
-            if client == Client::Codex {
-                // First: where the hooks stand says which trust is of them.
-                let distrust = Distrust::of(&settings, session.home());
-                distrust.map_or(Ok(()), |distrust| distrust.write())?;
-            }
-            edit.write(&settings)?;
-            if !self.place.user && edit.left.is_empty() {
-                Exclude::without(&Place::root(session)?, client).map_or(Ok(()), |exclude| exclude.write())?;
-            }
-        }
+        let edit = uninstall(session, client, &self.place, self.dry_run)?;
         report(session, client, &edit, self.dry_run, None)
     }
+}
+
+/// Uninstalls the hooks, or says what that would do.
+pub(crate) fn uninstall(session: &Session, client: Client, place: &Place, dry_run: bool) -> Result<Edit> {
+    let settings = Settings::read(&place.file(session, client.settings())?, client)?;
+    let edit = settings.without(client)?;
+    if !dry_run {
+        if client == Client::Codex {
+            // First: where the hooks stand says which trust is of them.
+            let distrust = Distrust::of(&settings, session.home());
+            distrust.map_or(Ok(()), |distrust| distrust.write())?;
+        }
+        edit.write(&settings)?;
+        if !place.is_of_user() && edit.left.is_empty() {
+            let exclude = Exclude::without(&Place::root(session)?, Excluded::Hooks(client));
+            exclude.map_or(Ok(()), |exclude| exclude.write())?;
+        }
+    }
+    Ok(edit)
 }

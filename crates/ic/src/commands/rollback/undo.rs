@@ -31,6 +31,9 @@ pub(crate) struct Undo {
     /// Show what would be restored or refused, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Refuse any plan but this `undo_plan_hash` of a dry run
+    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
+    pub(crate) expect_plan: Option<String>,
     /// Do not ask
     #[arg(long)]
     pub(crate) yes: bool,
@@ -39,7 +42,12 @@ pub(crate) struct Undo {
 impl Undo {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
-        let request = UndoRequest { rollback: &self.id, without_effects: self.without_effects, reason };
+        let request = UndoRequest {
+            rollback: &self.id,
+            without_effects: self.without_effects,
+            reason,
+            expect_plan: self.expect_plan.as_deref(),
+        };
         let preview = || {
             let kernel = session.kernel()?;
             let settings = settings(session, &kernel, &self.id)?;
@@ -49,13 +57,21 @@ impl Undo {
             return show_preview(session, &preview()?);
         }
         let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
-        let text = || preview().map(|preview| views::rollback::undone::undone(&preview, None) + "\n");
+        let mut shown = None;
+        let text = || {
+            let preview = preview()?;
+            let text = views::rollback::undone::undone(&preview, None) + "\n";
+            shown = preview.plan_hash;
+            Ok(text)
+        };
         let question = Question { does: DOES, look: Some(&look), asks: "Undo this rollback?" };
         if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
         let settings = settings(session, &kernel, &self.id)?;
+        // Nothing else is done than what was shown.
+        let request = UndoRequest { expect_plan: shown.as_deref().or(request.expect_plan), ..request };
         let undone = ic_rollback::undo(&kernel, &settings, &request, &watch()?)?;
         finish(session, &kernel, &undone)
     }

@@ -7,7 +7,7 @@ use ic_checkpoint::record::Checkpoint;
 use ic_events::{Hash, hex};
 use ic_store::path_from_bytes;
 
-use crate::text::{Cell, Table, style};
+use crate::text::{Cell, Table, counted, plain, style};
 use crate::views::PathJson;
 use crate::views::shared::SkippedJson;
 
@@ -45,6 +45,7 @@ shape! {
         newer: Option<&Checkpoint>,
         differences: &[Difference],
         skipped: &[(Vec<u8>, String)],
+        patch: Option<PatchJson>,
     ) where
         changed = differences.iter().filter_map(|one| Some((&one.path, one.change()?)));
     {
@@ -57,6 +58,36 @@ shape! {
         /// Paths that were asked for and that neither side has content of.
         skipped: Vec<SkippedJson> =
             skipped.iter().map(|(path, reason)| SkippedJson::new(path, reason.clone())).collect(),
+        /// The changes as a patch, with control characters made visible; left out where it was not asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        patch: Option<PatchJson> = patch,
+    }
+
+    /// A patch, up to so many bytes as were asked for.
+    pub(crate) struct PatchJson {
+        text: String,
+        /// The path in whose changes it was cut; null: it is whole.
+        cut_path: Option<String>,
+        /// How many changed paths are not in it, or not whole.
+        cut_count: usize,
+    }
+}
+
+impl PatchJson {
+    pub(crate) fn new(text: String, cut: Option<(&[u8], usize)>) -> Self {
+        let cut_path = cut.map(|(path, _)| path_from_bytes(path).to_string_lossy().into_owned());
+        Self { text, cut_path, cut_count: cut.map_or(0, |(_, count)| count) }
+    }
+
+    /// As a text.
+    pub(crate) fn text(&self) -> String {
+        match &self.cut_path {
+            None => self.text.clone(),
+            Some(path) => {
+                let rest = counted(self.cut_count, "path");
+                format!("{}# cut here, in {}: {rest} left out, or in part\n", self.text, plain(path))
+            }
+        }
     }
 }
 

@@ -20,6 +20,8 @@ shape! {
         rollback: RollbackRecordJson = (&undone.remembered).into(),
         /// By `--dry-run`: nothing was changed, and what follows is what would be.
         dry_run: bool = undone.is_dry_run,
+        /// Of a dry run of an undo, the hash of its plan, for --expect-plan; `plan_hash` is that of the rollback itself. Null: nothing is planned.
+        undo_plan_hash: Option<String> = undone.plan_hash.clone(),
         /// Which way it went, or would go: undo, abort, or reapply (a rollback whose undo is aborted is made again, so that
         /// `files` and `data` are what it rolls back).
         #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS[1..])))]

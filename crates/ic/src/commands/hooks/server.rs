@@ -1,0 +1,143 @@
+//! Our MCP server in a client's settings: one entry, which calls us where we are.
+
+use std::path::Path;
+
+use ic_base::{Diagnosis, Result};
+use serde_json::{Map, Value, json};
+
+use super::settings::{Copies, Edit, Settings, pretty, refused};
+use super::toml::{self, Unfit};
+use crate::clients::Client;
+
+/// What clients call it: they put it before the names of its tools.
+const NAME: &str = "ic";
+
+/// A client's file of servers.
+pub(crate) struct Servers {
+    settings: Settings,
+    client: Client,
+}
+
+impl Servers {
+    /// The client's file. `edited`: what another edit is about to make of a file, if it is this one.
+    ///
+    /// Errors: `config_not_changed` for what is no plain file, or not valid.
+    pub(crate) fn read(file: &Path, client: Client, edited: Option<&Edit>) -> Result<Self> {
+        let is_json = client != Client::Codex;
+        let mut settings = Settings::found(file, client.servers(), is_json)?;
+        if let Some(bytes) = edited.filter(|edit| edit.file == file).and_then(|edit| edit.after.clone()) {
+            settings = settings.saying(bytes, is_json)?;
+        }
+        if is_json {
+            let key = key(client);
+            if settings.root.get(key).is_some_and(|servers| !servers.is_object()) {
+                return Err(refused(file, "it does not have the form of that client's settings"));
+            }
+        } else if let Some(bytes) = &settings.before {
+            toml::check(bytes).map_err(|unfit| refusal(file, unfit))?;
+        }
+        Ok(Self { settings, client })
+    }
+
+    /// Writes what became of it.
+    pub(crate) fn write(&self, edit: &Edit) -> Result<()> {
+        edit.write(&self.settings)
+    }
+
+    /// The file with our server. `program`: where we are. Errors: `config_not_changed` where a server of this name is not ours.
+    pub(crate) fn with(&self, program: &str) -> Result<Edit> {
+        let Self { settings, client } = self;
+        if *client == Client::Codex {
+            let before = settings.before.as_deref().unwrap_or_default();
+            let after = toml::with(before, program).map_err(|unfit| refusal(&settings.file, unfit))?;
+            let copies =
+                if toml::is_in(before) || settings.before.is_none() { Copies::Older } else { Copies::Kept };
+            return Ok(settings.edit(Some(after), Vec::new(), copies));
+        }
+        let mut root = settings.root.clone();
+        let found = root.get(key(*client)).and_then(|servers| servers.get(NAME));
+        if found.is_some_and(|found| !is_ours(found, *client)) {
+            return Err(refusal(&settings.file, Unfit::Taken));
+        }
+        let is_first = found.is_none() && !settings.has_hooks(*client);
+        root.entry(key(*client)).or_insert_with(|| json!({}))[NAME] = entry(*client, program);
+        let is_same = root == settings.root;
+        let after = if is_same { settings.before.clone() } else { Some(pretty(&root)?) };
+        let copies = if is_first && !is_same { Copies::Kept } else { Copies::Older };
+        Ok(settings.edit(after, Vec::new(), copies))
+    }
+
+    /// The file without our server: the bytes that were there before, if nothing else was changed since.
+    pub(crate) fn without(&self) -> Result<Edit> {
+        let Self { settings, client } = self;
+        if *client == Client::Codex {
+            let before = settings.before.as_deref().unwrap_or_default();
+            let (after, is_left) = toml::without(before).map_err(|unfit| refusal(&settings.file, unfit))?;
+            let after = if settings.before.is_none() { None } else { after };
+            // A last line without an end was given one.
+            let was = settings
+                .copy()
+                .filter(|was| after.as_ref().is_some_and(|after| *after == [was, &b"\n"[..]].concat()));
+            let after = was.or(after);
+            let left = if is_left { vec![NAME.to_owned()] } else { Vec::new() };
+            return Ok(settings.edit(after, left, if is_left { Copies::Older } else { Copies::Gone }));
+        }
+        let mut root = settings.root.clone();
+        let found = root.get(key(*client)).and_then(|servers| servers.get(NAME));
+        let found = found.map(|found| is_ours(found, *client));
+        let copies = if settings.has_hooks(*client) { Copies::Older } else { Copies::Gone };
+        let servers = root.get_mut(key(*client)).and_then(Value::as_object_mut);
+        match (servers, found) {
+            (Some(servers), Some(true)) => {
+                servers.shift_remove(NAME);
+                // A list that was empty before us is in the copy, and comes back with it.
+                if servers.is_empty() && !settings.had(key(*client)) {
+                    root.shift_remove(key(*client));
+                }
+                let after = settings.restored(&root)?;
+                Ok(settings.edit(after, Vec::new(), copies))
+            }
+            (_, Some(_)) => Ok(settings.edit(settings.before.clone(), vec![NAME.to_owned()], Copies::Older)),
+            (_, None) => Ok(settings.edit(settings.before.clone(), Vec::new(), copies)),
+        }
+    }
+}
+
+fn refusal(file: &Path, unfit: Unfit) -> Diagnosis {
+    match unfit {
+        Unfit::Invalid(why) => {
+            refused(file, &format!("it is no TOML ({why})")).hint("correct it, then call again")
+        }
+        Unfit::Taken => refused(file, "it has a server named ic that ic did not write")
+            .hint("rename that server, or remove it, then call again"),
+    }
+}
+
+/// Whether our server is in a client's settings.
+pub(super) fn is_in(root: &Map<String, Value>, client: Client) -> bool {
+    client != Client::Codex
+        && root
+            .get(key(client))
+            .and_then(|servers| servers.get(NAME))
+            .is_some_and(|found| is_ours(found, client))
+}
+
+/// Where a client has its servers.
+fn key(client: Client) -> &'static str {
+    if client == Client::OpenCode { "mcp" } else { "mcpServers" }
+}
+
+fn entry(client: Client, program: &str) -> Value {
+    match client {
+        Client::ClaudeCode => json!({ "type": "stdio", "command": program, "args": ["mcp"] }),
+        Client::Codex | Client::Gemini => json!({ "command": program, "args": ["mcp"] }),
+        Client::Copilot => json!({ "type": "local", "command": program, "args": ["mcp"], "tools": ["*"] }),
+        Client::OpenCode => json!({ "type": "local", "command": [program, "mcp"], "enabled": true }),
+    }
+}
+
+/// Whether an entry is one that some version of us made: wherever the program was then.
+fn is_ours(found: &Value, client: Client) -> bool {
+    let program = found["command"].as_str().or_else(|| found["command"][0].as_str());
+    program.is_some_and(|program| *found == entry(client, program))
+}

@@ -1,0 +1,157 @@
+//! Our server in the settings of Codex, which are TOML: one table at the end, and every other byte as it was.
+
+use serde_json::Value;
+use toml::de::{DeTable, DeValue};
+
+/// Why a file is left as it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// It is no TOML.
+    Invalid(String),
+    /// A server of our name is in it that we did not write.
+    Taken,
+}
+
+type Result<T> = std::result::Result<T, Unfit>;
+
+const HEAD: &str = "[mcp_servers.ic]\n";
+
+/// Whether it is TOML.
+pub(super) fn check(bytes: &[u8]) -> Result<()> {
+    text(bytes).map(drop)
+}
+
+/// The file with our table, once and as it is made now.
+pub(super) fn with(bytes: &[u8], program: &str) -> Result<Vec<u8>> {
+    let table = table(program);
+    let mut text = text(bytes)?.to_owned();
+    if let Some(found) = ours(&text) {
+        text.replace_range(found, &table);
+    } else if names_us(&text)? {
+        return Err(Unfit::Taken);
+    } else {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&table);
+    }
+    // A table that cannot stand there, because its parent is written in another way.
+    check(text.as_bytes())?;
+    Ok(text.into_bytes())
+}
+
+/// The file without our table, `None` if nothing else is in it; and whether a server of our name is left that was changed by hand.
+pub(super) fn without(bytes: &[u8]) -> Result<(Option<Vec<u8>>, bool)> {
+    let text = text(bytes)?;
+    let Some(found) = ours(text) else { return Ok((Some(bytes.to_vec()), names_us(text)?)) };
+    let mut rest = text.to_owned();
+    // The blank line before it came with it.
+    let begin = if rest[..found.start].ends_with("\n\n") { found.start - 1 } else { found.start };
+    rest.replace_range(begin..found.end, "");
+    Ok(((!rest.is_empty()).then(|| rest.into_bytes()), false))
+}
+
+/// Whether our table is in it.
+pub(super) fn is_in(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| ours(text).is_some())
+}
+
+fn table(program: &str) -> String {
+    // What JSON escapes in a path, TOML escapes alike.
+    format!("{HEAD}command = {}\nargs = [\"mcp\"]\n", Value::from(program))
+}
+
+/// Where a table stands that some version of us wrote.
+fn ours(text: &str) -> Option<std::ops::Range<usize>> {
+    let is_begin = |at: &usize| *at == 0 || text[..*at].ends_with('\n');
+    let begin = text.match_indices(HEAD).map(|(at, _)| at).find(is_begin)?;
+    let rest = &text[begin + HEAD.len()..];
+    let program = rest.lines().next()?.strip_prefix("command = ")?;
+    let program: String = serde_json::from_str(program).ok()?;
+    let table = table(&program);
+    let end = begin + table.len();
+    // More keys in the same table are a person's.
+    let follows = text.get(end..)?;
+    let is_whole = follows.trim_start().is_empty() || follows.trim_start().starts_with('[');
+    (text[begin..].starts_with(&table) && is_whole).then_some(begin..end)
+}
+
+/// Whether there is a server of our name, however it is written.
+fn names_us(text: &str) -> Result<bool> {
+    let table = parsed(text)?;
+    Ok(match table.get("mcp_servers").map(toml::Spanned::get_ref) {
+        Some(DeValue::Table(servers)) => servers.contains_key("ic"),
+        _ => false,
+    })
+}
+
+fn text(bytes: &[u8]) -> Result<&str> {
+    let text = std::str::from_utf8(bytes).map_err(|e| Unfit::Invalid(e.to_string()))?;
+    parsed(text)?;
+    Ok(text)
+}
+
+fn parsed(text: &str) -> Result<DeTable<'_>> {
+    let parsed = DeTable::parse(text).map(toml::Spanned::into_inner);
+    parsed.map_err(|e| Unfit::Invalid(e.message().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn install(before: &str) -> Result<String> {
+        with(before.as_bytes(), "/opt/i \"c").map(|bytes| String::from_utf8(bytes).expect("text"))
+    }
+
+    fn uninstall(text: &str) -> (String, bool) {
+        let (after, is_left) = without(text.as_bytes()).expect("valid");
+        (String::from_utf8(after.unwrap_or_default()).expect("text"), is_left)
+    }
+
+    #[test]
+    fn our_table_comes_once_and_goes_byte_for_byte() {
+        for before in
+            ["", "model = \"x\"  # mine\n", "[a]\nb = 1\n\n\n", "[mcp_servers.other]\ncommand = \"x\"\n"]
+        {
+            let once = install(before).expect("installed");
+            assert!(
+                once.starts_with(before) && once.contains("[mcp_servers.ic]\ncommand = \"/opt/i \\\"c\"\n"),
+                "{once}"
+            );
+            assert_eq!(install(&once).expect("again"), once);
+            assert_eq!(uninstall(&once), (before.to_owned(), false), "{once}");
+            let followed = format!("{once}\n[later]\nc = 2\n");
+            assert_eq!(uninstall(&followed).0, format!("{before}\n[later]\nc = 2\n"));
+        }
+    }
+
+    #[test]
+    fn a_server_of_our_name_that_is_not_ours_is_left() {
+        for before in [
+            "[mcp_servers.ic]\ncommand = \"other\"\n",
+            "[mcp_servers]\nic = { command = \"x\" }\n",
+            "mcp_servers.ic.command = \"x\"\n",
+            "mcp_servers = { ic = { command = \"x\" } }\n",
+        ] {
+            assert!(install(before).is_err(), "{before}");
+            assert_eq!(uninstall(before), (before.to_owned(), true));
+        }
+        // A person added to it.
+        let more = install("").expect("installed") + "startup_timeout_sec = 5\n";
+        assert_eq!(uninstall(&more), (more.clone(), true));
+    }
+
+    #[test]
+    fn what_is_not_valid_or_has_no_room_is_refused() {
+        for before in
+            ["a = \n", "= 1", "mcp_servers = { other = { command = \"x\" } }\n", "mcp_servers = 1\n"]
+        {
+            assert!(install(before).is_err(), "{before}");
+        }
+        assert!(with(b"\xff", "ic").is_err());
+    }
+}

@@ -1,0 +1,62 @@
+//! `ic mcp ...`
+
+pub(crate) mod install;
+pub(crate) mod uninstall;
+
+use crate::clients::Client;
+use crate::commands::Run;
+use crate::commands::hooks::Edit;
+use crate::commands::prelude::*;
+use crate::later::Later;
+use crate::views::mcp::McpJson;
+
+/// Serve the tools of coding agents by the Model Context Protocol (MCP).
+///
+/// A coding agent starts it; `ic mcp install CLIENT` tells the agent how. The server speaks on standard input and
+/// output until the agent ends it. Its eleven tools are commands of ic, with the same JSON: status, log, diff, undo and
+/// others. docs/MCP.md says what each does, and what a client shows of it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic mcp install claude-code
+  ic mcp uninstall claude-code
+  ic mcp                        # as an agent starts it, in the project
+  ic -C /srv/shop mcp           # for that project")]
+pub(crate) struct Mcp {
+    #[command(subcommand)]
+    verb: Option<Later<Verb>>,
+}
+
+super::verbs! {
+    pub(crate) enum Verb {
+        Install(install::Install),
+        Uninstall(uninstall::Uninstall),
+    }
+}
+
+impl Mcp {
+    /// Whether it is the server that is asked for.
+    pub(crate) fn is_server(&self) -> bool {
+        self.verb.is_none()
+    }
+
+    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        match &self.verb {
+            Some(verb) => verb.run(session),
+            None => Err(Diagnosis::new(Code::Usage, "This ic was built without the server.")
+                .hint("build it with the feature mcp, which is on by default")),
+        }
+    }
+}
+
+/// `excluded`: of an installation, whether git and captures leave the file out.
+fn report(
+    session: &mut Session,
+    client: Client,
+    edit: &Edit,
+    dry_run: bool,
+    excluded: Option<bool>,
+) -> Result<Exit> {
+    let record = McpJson::new(client, edit, dry_run, excluded.unwrap_or_default());
+    session.output.record(&record, || views::mcp::edited(client, edit, dry_run, excluded))?;
+    Ok(if edit.left.is_empty() { Exit::Done } else { Exit::No })
+}

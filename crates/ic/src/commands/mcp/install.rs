@@ -1,0 +1,61 @@
+//! `ic mcp install`
+
+use super::report;
+use crate::clients::Client;
+use crate::commands::hooks::install::{program, require_ledger};
+use crate::commands::hooks::{Edit, Exclude, Excluded, Place, Servers, client_named};
+use crate::commands::prelude::*;
+
+/// Install the MCP server into a coding agent: its model then has the tools of ic.
+///
+/// The server is merged into the client's settings, and a copy is kept beside them. A project without a ledger gets one.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic mcp install claude-code
+  ic mcp install codex --dry-run        # shows what would be added
+  ic mcp install gemini
+
+Together with the hooks: ic install CLIENT. Claude Code asks you once, at its start, whether a project's server may run;
+Codex reads a project's settings once you trust the project.")]
+pub(crate) struct Install {
+    /// The client: claude-code, codex, gemini, copilot or opencode
+    #[arg(value_name = "CLIENT")]
+    client: String,
+    #[command(flatten)]
+    place: Place,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Install {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let client = client_named(&self.client)?;
+        let (edit, excluded) = install(session, client, &self.place, None, self.dry_run)?;
+        report(session, client, &edit, self.dry_run, Some(excluded))
+    }
+}
+
+/// Installs the server, or says what that would do, and whether git and captures leave the file out. `edited`: what another edit is about to
+/// make of a file.
+pub(crate) fn install(
+    session: &Session,
+    client: Client,
+    place: &Place,
+    edited: Option<&Edit>,
+    dry_run: bool,
+) -> Result<(Edit, bool)> {
+    let servers = Servers::read(&place.file(session, client.servers())?, client, edited)?;
+    let edit = servers.with(&program())?;
+    let root = if place.is_of_user() { None } else { Some(Place::root(session)?) };
+    let exclude = root.and_then(|root| Exclude::with(&root, Excluded::Servers(client)));
+    if !dry_run {
+        if !place.is_of_user() {
+            require_ledger(session)?;
+        }
+        // First: a capture between the two would keep what an undo must not bring back.
+        exclude.as_ref().map_or(Ok(()), Exclude::write)?;
+        servers.write(&edit)?;
+    }
+    Ok((edit, exclude.is_some_and(|exclude| exclude.covers_settings)))
+}

@@ -1,0 +1,53 @@
+//! `ic mcp uninstall`
+
+use super::report;
+use crate::clients::Client;
+use crate::commands::hooks::{Edit, Exclude, Excluded, Place, Servers, client_named};
+use crate::commands::prelude::*;
+
+/// Uninstall the MCP server: remove from a client's settings exactly what install added.
+///
+/// Settings that did not change since the install are again byte for byte as before it. An entry that changed since is
+/// left and named: exit 1.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic mcp uninstall claude-code
+  ic mcp uninstall gemini --dry-run")]
+pub(crate) struct Uninstall {
+    /// The client: claude-code, codex, gemini, copilot or opencode
+    #[arg(value_name = "CLIENT")]
+    client: String,
+    #[command(flatten)]
+    place: Place,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Uninstall {
+    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let client = client_named(&self.client)?;
+        let edit = uninstall(session, client, &self.place, None, self.dry_run)?;
+        report(session, client, &edit, self.dry_run, None)
+    }
+}
+
+/// Uninstalls the server, or says what that would do. `edited`: what another edit is about to make of a file.
+pub(crate) fn uninstall(
+    session: &Session,
+    client: Client,
+    place: &Place,
+    edited: Option<&Edit>,
+    dry_run: bool,
+) -> Result<Edit> {
+    let servers = Servers::read(&place.file(session, client.servers())?, client, edited)?;
+    let edit = servers.without()?;
+    if !dry_run {
+        servers.write(&edit)?;
+        if !place.is_of_user() && edit.left.is_empty() {
+            let exclude = Exclude::without(&Place::root(session)?, Excluded::Servers(client));
+            exclude.map_or(Ok(()), |exclude| exclude.write())?;
+        }
+    }
+    Ok(edit)
+}

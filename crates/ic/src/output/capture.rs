@@ -1,0 +1,48 @@
+//! What a command says to who runs it in this process.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use anstream::adapter::strip_str;
+
+use crate::text::plain;
+
+/// What a command says where it is no process of its own: nothing of it reaches standard output or standard error.
+#[derive(Clone, Default)]
+pub(crate) struct Capture(Rc<RefCell<Captured>>);
+
+#[derive(Default)]
+struct Captured {
+    json: Vec<u8>,
+    text: String,
+    notes: Vec<String>,
+}
+
+impl Capture {
+    /// What was said: the JSON, the same for people without colours, and the notes beside it.
+    pub(crate) fn take(&self) -> (String, String, Vec<String>) {
+        let Captured { json, text, notes } = self.0.take();
+        (String::from_utf8_lossy(&json).into_owned(), strip_str(&text).to_string(), notes)
+    }
+
+    /// The same for people.
+    pub(super) fn keep(&self, text: String) {
+        self.0.borrow_mut().text = text;
+    }
+
+    /// A word beside it.
+    pub(super) fn note(&self, message: &str) {
+        self.0.borrow_mut().notes.push(plain(message));
+    }
+}
+
+impl Write for Capture {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().json.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! The server of `ic mcp`: every call is a command of the command line, run in this process where nobody can be asked.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+
+use clap::{CommandFactory, FromArgMatches};
+use ic_base::{Code, Diagnosis, Result};
+use ic_mcp::{Commands, Said};
+
+use crate::cli::{self, Cli};
+use crate::environment::Environment;
+use crate::exit::Exit;
+use crate::failure;
+use crate::flags::Global;
+use crate::output::{Capture, Output};
+use crate::session::Session;
+
+/// Serves on standard input and output until the client goes away.
+///
+/// Errors: `usage` on a terminal, where a person would wait for what only a program says.
+pub(crate) fn serve(global: Global, environment: Environment) -> Result<Exit> {
+    if io::stdin().is_terminal() {
+        return Err(Diagnosis::new(
+            Code::Usage,
+            "ic mcp speaks the Model Context Protocol with a coding agent, which starts it; a terminal is none.",
+        )
+        .hint("install it: ic mcp install CLIENT"));
+    }
+    ic_mcp::serve(Here { global, environment }, env!("CARGO_PKG_VERSION"))?;
+    Ok(Exit::Done)
+}
+
+/// This program, as it was started: its ledger, its directory, its environment.
+struct Here {
+    global: Global,
+    environment: Environment,
+}
+
+impl Commands for Here {
+    fn run(&self, words: &[String]) -> Result<Said> {
+        let cli = parsed(words)?;
+        let capture = Capture::default();
+        let global = Global { format: cli.global.format, ..self.global.clone() };
+        let output = Output::captured(&capture);
+        let mut session = Session::saying_to(output, global, self.environment.clone())?;
+        let exit = cli::run_in(&mut session, &cli.command)?;
+        let (json, text, notes) = capture.take();
+        Ok(Said { json, text, notes, is_partly: exit == Exit::Partly })
+    }
+
+    fn dispatch(&self) -> Option<String> {
+        self.environment.dispatch.as_ref()?.to_str().map(str::to_owned)
+    }
+}
+
+/// The command that these words mean. Errors: `usage`, `invalid_value`, as on the command line.
+fn parsed(words: &[String]) -> Result<Cli> {
+    let arguments: Vec<OsString> =
+        std::iter::once("ic").chain(words.iter().map(String::as_str)).map(OsString::from).collect();
+    // Nothing of it outlives the call: the server would grow with each.
+    let mut tree = Cli::command();
+    let matches = tree.try_get_matches_from_mut(&arguments);
+    let cli = matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    cli.map_err(|error| failure::diagnose(&error.format(&mut tree), &arguments))
+}

@@ -1,0 +1,76 @@
+//! The MCP server in the settings of coding agents, alone and with the hooks.
+
+use crate::clients::Client;
+use crate::commands::hooks::{Edit, Installed};
+use crate::text::{path_text, style, styled};
+use crate::views;
+use crate::views::exact;
+use crate::views::hooks::HooksJson;
+
+shape! {
+    /// What became of a client's settings (`mcp install`, `mcp uninstall`).
+    pub(crate) struct McpJson from (client: Client, edit: &Edit, dry_run: bool, excluded: bool) {
+        client: &'static str as Client = client.as_str(),
+        /// The client's settings.
+        config_file: String = edit.file.to_string_lossy().into_owned(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        config_file_b64: Option<String> = exact(&edit.file),
+        /// False if they were so already.
+        changed: bool = edit.is_change(),
+        dry_run: bool = dry_run,
+        /// Of a dry run, the text that the file would have; null where nothing would change.
+        content: Option<String> = (dry_run && edit.is_change()).then(|| edit.text()),
+        /// The server's name, if its entry was changed by hand: it is left. Null: it was not.
+        server_left: Option<String> = edit.left.first().cloned(),
+        /// Whether git and captures leave the file out from now on, by `.git/info/exclude`.
+        excluded: bool = excluded,
+    }
+
+    /// What became of a client's settings (`install`, `uninstall`).
+    pub(crate) struct InstallJson {
+        /// The hooks.
+        pub(crate) hooks: HooksJson,
+        /// The MCP server.
+        pub(crate) mcp: McpJson,
+    }
+}
+
+/// What became of a client's settings. `excluded`: of an installation, whether git and captures leave the file out.
+pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Option<bool>) -> String {
+    let file = path_text(&edit.file);
+    let mut out = match (edit.is_change(), dry_run, excluded.is_some()) {
+        (false, _, true) => format!("The MCP server is installed already: {file}\n"),
+        (false, _, false) => format!("No MCP server of ic to remove: {file}\n"),
+        (true, true, _) => format!("Would write {file}:\n{}", edit.text()),
+        (true, false, true) => format!(
+            "{} {file}\nFrom its next session on {} has the tools of ic: status, log, diff, undo, ...\n",
+            styled(style::GOOD, "MCP server installed in"),
+            client.as_str()
+        ),
+        (true, false, false) => format!("{} {file}\n", styled(style::GOOD, "MCP server removed from")),
+    };
+    if excluded == Some(true) && edit.is_change() {
+        out += "Git and captures leave it out, by .git/info/exclude.\n";
+    }
+    if client == Client::ClaudeCode && excluded.is_some() && !dry_run && edit.is_change() {
+        out += "Claude Code asks you at its start whether the server of a project may run.\n";
+    }
+    for name in &edit.left {
+        out += &format!(
+            "{} the server {name} was changed by hand; remove it there\n",
+            styled(style::WARN, "left:")
+        );
+    }
+    out
+}
+
+/// The hooks and the server.
+pub(crate) fn both(
+    client: Client,
+    (hooks, installed): (&Edit, Option<Installed>),
+    (server, excluded): (&Edit, Option<bool>),
+    dry_run: bool,
+) -> String {
+    let hooks = views::hooks::edited(client, hooks, dry_run, installed);
+    format!("{hooks}\n{}", edited(client, server, dry_run, excluded))
+}

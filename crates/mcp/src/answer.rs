@@ -1,0 +1,103 @@
+//! What a command said, as the answer of a tool.
+
+use ic_base::Diagnosis;
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode};
+use serde_json::{Value, json};
+
+use crate::commands::Said;
+
+/// The answer. `page`: of a list that is read by pages, the most that a page holds.
+///
+/// What is said beside a record is a part of it, `notes`: some clients hand their model the structured answer, and no text beside it.
+pub(crate) fn told(said: Said, page: Option<u32>) -> CallToolResult {
+    let mut value: Value = serde_json::from_str(&said.json).unwrap_or_default();
+    let mut notes = said.notes;
+    if said.is_partly {
+        notes.push("It was done in part only: what is left is named in this answer.".to_owned());
+    }
+    if let Some(page) = page {
+        let before = next_before(&value, page);
+        value = json!({ "entries": value, "next_before": before });
+    }
+    // The command's own JSON, if nothing is added: in it every control character is escaped, so that whatever shows it shows no command to
+    // a terminal.
+    let is_whole = page.is_none() && notes.is_empty();
+    if !notes.is_empty() {
+        value["notes"] = json!(notes);
+    }
+    let text = if is_whole { said.json.trim_end().to_owned() } else { escaped(&value) };
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(value);
+    result
+}
+
+/// The answer of a call that failed: code, message and hint, as the command prints them on standard error.
+pub(crate) fn failed(error: &Diagnosis) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(escaped(&error_json(error)))])
+}
+
+/// The same where the protocol has no answer that is an error.
+pub(crate) fn refused(error: &Diagnosis) -> ErrorData {
+    let code = match error.kind() {
+        ic_base::Kind::Usage => ErrorCode::INVALID_PARAMS,
+        ic_base::Kind::No | ic_base::Kind::Failure => ErrorCode::INTERNAL_ERROR,
+    };
+    ErrorData::new(code, error.message().to_owned(), Some(error_json(error)["error"].clone()))
+}
+
+fn error_json(error: &Diagnosis) -> Value {
+    json!({ "error": {
+        "code": error.code().as_str(),
+        "message": error.message(),
+        "hint": error.get_hint(),
+        "details": error.details(),
+    } })
+}
+
+/// As text. The controls that JSON allows as they are (U+007F to U+009F) are escaped, too.
+fn escaped(value: &Value) -> String {
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        if ('\u{7f}'..='\u{9f}').contains(&c) {
+            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+/// Where the next page begins. Points of one event stay together: the page that was cut in their midst is followed by one that has them all.
+fn next_before(entries: &Value, page: u32) -> Option<i64> {
+    let seqs: Vec<i64> = entries.as_array()?.iter().filter_map(|entry| entry["seq"].as_i64()).collect();
+    let last = *seqs.last()?;
+    if seqs.len() < page as usize {
+        return None;
+    }
+    // One event that fills a page alone would be the next page, too.
+    Some(if seqs.first().is_some_and(|first| *first > last) { last + 1 } else { last })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(seqs: &[i64]) -> Value {
+        seqs.iter().map(|seq| json!({ "seq": seq })).collect()
+    }
+
+    #[test]
+    fn pages_meet() {
+        assert_eq!(next_before(&page(&[9, 8, 7]), 4), None);
+        assert_eq!(next_before(&page(&[9, 8, 7]), 3), Some(8));
+        assert_eq!(next_before(&page(&[7, 7, 7]), 3), Some(7));
+        assert_eq!(next_before(&page(&[]), 3), None);
+    }
+
+    #[test]
+    fn no_control_character_is_left() {
+        let text = escaped(&json!("a\u{1b}[31m\u{9b}\u{7f}b"));
+        assert_eq!(text, "\"a\\u001b[31m\\u009b\\u007fb\"");
+    }
+}

@@ -1,0 +1,348 @@
+//! The tools: what each is called, what it says of itself, and which command it is.
+
+use std::sync::Arc;
+
+use ic_base::{Code, Diagnosis, Result};
+use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::inputs::{
+    Advance, Checkpoint, Complete, DeclareCompensation, Diff, Input, Log, RecordWork, Redo, RegisterArtifact,
+    Status, Undo,
+};
+use crate::step::Step;
+use crate::words::Words;
+
+/// A tool.
+pub(crate) struct Tool {
+    /// Its name. Clients put the server's before it: so it has none of its own.
+    pub(crate) name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    kind: Kind,
+    /// The shapes of its answer: `docs/schemas/`.
+    shapes: &'static [&'static str],
+    schema: fn() -> Value,
+    read: fn(JsonObject, Option<&str>) -> Result<Call>,
+}
+
+/// What a client may tell its person of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It changes nothing.
+    Reads,
+    /// It adds to the record, each time it is called.
+    Adds,
+    /// It adds to the record; the same again changes nothing more.
+    AddsOnce,
+    /// It takes back what was done.
+    TakesBack,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    /// Its command.
+    pub(crate) words: Words,
+    /// Of what is done in two steps, the one that is asked for.
+    pub(crate) step: Option<Step>,
+    /// Of a list that is read by pages, the most that a page holds.
+    pub(crate) page: Option<u32>,
+}
+
+macro_rules! tool {
+    ($name:literal, $title:literal, $kind:ident, $input:ty, $shapes:expr, $about:literal) => {
+        Tool {
+            name: $name,
+            title: $title,
+            about: $about,
+            kind: Kind::$kind,
+            shapes: &$shapes,
+            schema: input_schema::<$input>,
+            read: read::<$input>,
+        }
+    };
+}
+
+/// The tools, in the order in which they are listed.
+pub(crate) const TOOLS: &[Tool] = &[
+    tool!(
+        "status",
+        "Where the run is",
+        Reads,
+        Status,
+        [include_str!("../../../docs/schemas/status.json")],
+        "Show the run here: its phase, what its gate asks, the dispatch that this client works for and whether it was rolled back, who \
+         else works, what is unfinished, and the command to type next. Call it first."
+    ),
+    tool!(
+        "log",
+        "Points to go back to",
+        Reads,
+        Log,
+        [include_str!("../../../docs/schemas/log.json")],
+        "List the points that the run can go back to and its rollbacks, newest first, by pages. Each point has a reference for undo and \
+         diff; it stands before the work that its title names."
+    ),
+    tool!(
+        "diff",
+        "What changed since a point",
+        Reads,
+        Diff,
+        [include_str!("../../../docs/schemas/checkpoint-diff.json")],
+        "Show what changed in the files between a point and another one, or the working tree: the paths, and a patch up to max_bytes."
+    ),
+    tool!(
+        "checkpoint",
+        "Capture the working tree",
+        Adds,
+        Checkpoint,
+        [include_str!("../../../docs/schemas/checkpoint.json")],
+        "Capture the working tree now, before something risky: undo and diff can name the checkpoint. Ignored files and likely secrets \
+         are left out."
+    ),
+    tool!(
+        "undo",
+        "Undo work",
+        TakesBack,
+        Undo,
+        [
+            include_str!("../../../docs/schemas/rollback.json"),
+            include_str!("../../../docs/schemas/restore.json")
+        ],
+        "Undo work: record, outside effects, git, files and rows go back to before a point (default: the last prompt, dispatch or step). \
+         Two steps: without expect_plan nothing changes, and the answer is the plan with its hash; show the person what would go back. With \
+         expect_plan exactly that plan is carried out, or refused if it has changed. Where the client can ask its person, the first call \
+         asks, and does the plan if the person accepts."
+    ),
+    tool!(
+        "redo",
+        "Redo what was undone last",
+        TakesBack,
+        Redo,
+        [
+            include_str!("../../../docs/schemas/rollback-undone.json"),
+            include_str!("../../../docs/schemas/restore.json")
+        ],
+        "Undo the last undo. Two steps, as undo: without expect_plan nothing changes, and the answer is the plan with its hash."
+    ),
+    tool!(
+        "advance",
+        "Advance the run",
+        Adds,
+        Advance,
+        [include_str!("../../../docs/schemas/advance.json")],
+        "Move the run to its next phase, if its gate passes. If it does not, `advanced` is false, and the answer says which conditions \
+         fail. Gates are not skipped from here."
+    ),
+    tool!(
+        "register_artifact",
+        "Register an artifact",
+        Adds,
+        RegisterArtifact,
+        [include_str!("../../../docs/schemas/artifact.json")],
+        "Record a file that the run produced, with its SHA-256: a plan, a report, what a gate asks for."
+    ),
+    tool!(
+        "record_work",
+        "Record commits and files",
+        AddsOnce,
+        RecordWork,
+        [include_str!("../../../docs/schemas/recorded.json")],
+        "Record the commits and files of a dispatch, so that an undo knows whose they are. The same again changes nothing."
+    ),
+    tool!(
+        "complete",
+        "Complete a dispatch",
+        Adds,
+        Complete,
+        [include_str!("../../../docs/schemas/dispatch.json")],
+        "Mark a dispatch completed, with a summary, and the verdict if it was a review."
+    ),
+    tool!(
+        "declare_compensation",
+        "Declare how to undo an effect",
+        Adds,
+        DeclareCompensation,
+        [include_str!("../../../docs/schemas/compensation.json")],
+        "Declare how to undo an outside effect (a deployment, a queue, a message) BEFORE making it. Give one of exec, shell, \
+         restore_files, kill_pid, skip and pivot. The undo must succeed when there is nothing to undo, and when it runs twice."
+    ),
+];
+
+/// The tool of this name.
+pub(crate) fn named(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+impl Tool {
+    /// As a client is told.
+    pub(crate) fn listed(&self) -> Listed {
+        Listed::new(self.name, self.about, Arc::new(object((self.schema)())))
+            .with_title(self.title)
+            .with_raw_output_schema(Arc::new(object(output_schema(self.shapes))))
+            .with_annotations(self.kind.annotations())
+    }
+
+    /// A call with these arguments, of a client that works for the dispatch `own`. Errors: `invalid_value`, with what the tool takes.
+    pub(crate) fn call(&self, arguments: Option<JsonObject>, own: Option<&str>) -> Result<Call> {
+        (self.read)(arguments.unwrap_or_default(), own).map_err(|error| error.detail("tool", self.name))
+    }
+}
+
+impl Kind {
+    fn annotations(self) -> ToolAnnotations {
+        let (reads, destroys) = (self == Self::Reads, self == Self::TakesBack);
+        ToolAnnotations::new()
+            .read_only(reads)
+            .destructive(destroys)
+            .idempotent(matches!(self, Self::Reads | Self::AddsOnce))
+            // Compensations of outside effects are made by an undo alone.
+            .open_world(destroys)
+    }
+}
+
+fn read<I: Input>(arguments: JsonObject, own: Option<&str>) -> Result<Call> {
+    let input: I = serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        let known = input_schema::<I>();
+        let names: Vec<&str> =
+            known["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        Diagnosis::new(Code::InvalidValue, format!("The arguments cannot be read: {error}."))
+            .hint(format!("it takes: {}", names.join(", ")))
+    })?;
+    Ok(Call { words: input.words(own)?, step: input.step(), page: input.page() })
+}
+
+fn input_schema<I: Input>() -> Value {
+    // What may be left out is no required property: the schema of what is read.
+    let generator =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
+    let mut schema = generator.into_root_schema_for::<I>().to_value();
+    without_formats(&mut schema);
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("title");
+        // Clients refuse an object without any.
+        schema.entry("properties").or_insert_with(|| json!({}));
+    }
+    schema
+}
+
+/// The schema of an answer of one of these shapes: an object, as the protocol wants it. A list stands in it as `entries`.
+fn output_schema(shapes: &[&str]) -> Value {
+    let mut defined = Map::new();
+    let mut parts: Vec<Value> = Vec::new();
+    for shape in shapes {
+        // A test holds them to be JSON.
+        let mut shape: Value = serde_json::from_str(shape).unwrap_or_default();
+        without_formats(&mut shape);
+        if let Some(Value::Object(of_shape)) = shape.as_object_mut().and_then(|shape| shape.remove("$defs")) {
+            defined.extend(of_shape);
+        }
+        if let Some(shape) = shape.as_object_mut() {
+            shape.remove("$schema");
+        }
+        parts.push(if shape["type"] == "array" { paged(&shape) } else { shape });
+    }
+    let mut schema = match parts.len() {
+        1 => parts.remove(0),
+        _ => json!({ "type": "object", "anyOf": parts }),
+    };
+    schema["properties"]["notes"] = json!({
+        "type": "array",
+        "items": { "type": "string" },
+        "description": "What is to be said beside it: what to call next, and warnings. Left out if there is nothing.",
+    });
+    if !defined.is_empty() {
+        schema["$defs"] = Value::Object(defined);
+    }
+    schema
+}
+
+/// Clients warn of formats that they do not know, as of `uint`.
+fn without_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if object.get("format").is_some_and(Value::is_string) {
+                object.remove("format");
+            }
+            object.values_mut().for_each(without_formats);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_formats),
+        _ => {}
+    }
+}
+
+fn paged(list: &Value) -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "entries": list,
+            "next_before": {
+                "type": ["integer", "null"],
+                "description": "For the next page: give it as before. Null: there is none. A page may repeat entries of one event.",
+            },
+        },
+        "required": ["entries", "next_before"],
+    })
+}
+
+fn object(value: Value) -> JsonObject {
+    match value {
+        Value::Object(object) => object,
+        _ => JsonObject::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn each_tool_says_what_it_takes_and_answers() {
+        for tool in TOOLS {
+            let listed = tool.listed();
+            assert_eq!(listed.input_schema["type"], "object", "{}", tool.name);
+            assert_eq!(listed.input_schema["additionalProperties"], false, "{}", tool.name);
+            for (name, property) in listed.input_schema["properties"].as_object().expect("properties") {
+                assert!(property["description"].is_string(), "{}: {name} is not described", tool.name);
+            }
+            let output = listed.output_schema.expect("an output schema");
+            assert_eq!(output["type"], "object", "{}", tool.name);
+            assert!(tool.about.chars().count() > 40, "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn what_two_shapes_define_is_the_same() {
+        for tool in TOOLS {
+            let mut seen: BTreeMap<String, Value> = BTreeMap::new();
+            for shape in tool.shapes {
+                let shape: Value = serde_json::from_str(shape).expect("a schema");
+                for (name, definition) in shape["$defs"].as_object().into_iter().flatten() {
+                    let first = seen.entry(name.clone()).or_insert_with(|| definition.clone());
+                    assert_eq!(first, definition, "{}: {name} has two meanings", tool.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_that_a_tool_does_not_know_are_refused() {
+        let arguments = json!({ "point": "created", "force": true });
+        let Value::Object(arguments) = arguments else { unreachable!() };
+        let refused = named("undo").expect("a tool").call(Some(arguments), None).expect_err("unknown");
+        assert_eq!(refused.code(), Code::InvalidValue);
+        assert!(refused.get_hint().expect("a hint").contains("keep_theirs"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_dispatch_is_named_or_of_the_environment() {
+        let complete = named("complete").expect("a tool");
+        assert_eq!(complete.call(None, None).expect_err("none").code(), Code::InvalidReference);
+        let own = complete.call(None, Some("3f9a12c4")).expect("the environment's");
+        assert_eq!(own.words.as_slice(), ["dispatch", "complete", "3f9a12c4"]);
+    }
+}

@@ -1,0 +1,398 @@
+//! The arguments of the tools: their schema is what a model reads, their words are what is run.
+
+use ic_base::{Code, Diagnosis, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::step::Step;
+use crate::words::Words;
+
+/// The arguments of a tool.
+pub(crate) trait Input: DeserializeOwned + JsonSchema {
+    /// The command that they mean. `own`: the dispatch on whose behalf the client works.
+    fn words(&self, own: Option<&str>) -> Result<Words>;
+
+    /// Of what is done in two steps, the one that is asked for.
+    fn step(&self) -> Option<Step> {
+        None
+    }
+
+    /// Of a list that is read by pages, the most that a page holds.
+    fn page(&self) -> Option<u32> {
+        None
+    }
+}
+
+/// A layer of a rollback.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Layer {
+    /// Phase pointer, skips, artifacts, dispatches, agents.
+    Workflow,
+    /// Outside effects.
+    Effects,
+    /// The working tree.
+    Files,
+    /// HEAD, branch, index, stash.
+    Git,
+    /// Rows of the application's tables.
+    Data,
+}
+
+impl Layer {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Workflow => "workflow",
+            Self::Effects => "effects",
+            Self::Files => "files",
+            Self::Git => "git",
+            Self::Data => "data",
+        }
+    }
+}
+
+/// The verdict of a review.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verdict {
+    /// It may go on.
+    Pass,
+    /// It may not.
+    Fail,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Status {
+    /// The run: an id, the end of one, or @ for the open run here. Default: @, else the newest here.
+    run: Option<String>,
+}
+
+impl Input for Status {
+    fn words(&self, _: Option<&str>) -> Result<Words> {
+        Words::of(&["status"]).value_if("run", self.run.as_deref())
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Log {
+    /// The run: an id, the end of one, or @ for the open run here. Default: @, or all sessions of agents.
+    run: Option<String>,
+    /// Include what was rolled back, and rollbacks that were undone.
+    #[serde(default)]
+    all: bool,
+    /// At most so many entries, newest first.
+    #[serde(default = "Log::usual_limit")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: u32,
+    /// Only entries before this one: the `next_before` of the page before.
+    before: Option<u32>,
+}
+
+impl Log {
+    fn usual_limit() -> u32 {
+        20
+    }
+}
+
+impl Input for Log {
+    fn words(&self, _: Option<&str>) -> Result<Words> {
+        if !(1..=1000).contains(&self.limit) {
+            return Err(
+                Diagnosis::new(Code::InvalidValue, "limit must be from 1 to 1000.").detail("value", "limit")
+            );
+        }
+        let words = Words::of(&["log"]).value_if("run", self.run.as_deref())?.switch("--all", self.all);
+        let before = self.before.map(|seq| seq.to_string());
+        words.flag("--limit", &self.limit.to_string())?.flag_if("--before", before.as_deref())
+    }
+
+    fn page(&self) -> Option<u32> {
+        Some(self.limit)
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Diff {
+    /// The older side: a point as log names it (`dispatch:ID`, `prompt:ID`, `step:NAME`, `phase:P`, `checkpoint:ID`, `created`).
+    from: String,
+    /// The newer side, named the same way. Default: the working tree as it is now.
+    to: Option<String>,
+    /// The run of the points, where a point alone does not say it.
+    run: Option<String>,
+    /// Only these paths and what is below them.
+    #[serde(default)]
+    paths: Vec<String>,
+    /// The most bytes of patch text. What is over that is left out, and the answer says where the patch was cut.
+    #[serde(default = "Diff::usual_bytes")]
+    #[schemars(range(min = 0, max = 1_048_576))]
+    max_bytes: u32,
+}
+
+impl Diff {
+    pub(crate) fn usual_bytes() -> u32 {
+        32 * 1024
+    }
+
+    /// The whole of what changed since a point.
+    pub(crate) fn since(from: &str) -> Self {
+        Self { from: from.to_owned(), to: None, run: None, paths: Vec::new(), max_bytes: Self::usual_bytes() }
+    }
+}
+
+impl Input for Diff {
+    fn words(&self, _: Option<&str>) -> Result<Words> {
+        Words::of(&["checkpoint", "diff"])
+            .value("from", &self.from)?
+            .value_if("to", self.to.as_deref())?
+            .flag_if("--run", self.run.as_deref())?
+            .flag("--patch-bytes", &self.max_bytes.to_string())?
+            .rest("paths", &self.paths)
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Checkpoint {
+    /// Why it is taken.
+    message: Option<String>,
+    /// A name to find it by.
+    name: Option<String>,
+    /// The run that it belongs to. Default: none, or the run of the calling dispatch.
+    run: Option<String>,
+}
+
+impl Input for Checkpoint {
+    fn words(&self, _: Option<&str>) -> Result<Words> {
+        Words::of(&["checkpoint", "create"])
+            .flag_if("--message", self.message.as_deref())?
+            .flag_if("--name", self.name.as_deref())?
+            .flag_if("--run", self.run.as_deref())
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Undo {
+    /// Go back to before this point, as log names it. Default: the last work.
+    point: Option<String>,
+    /// Undo this dispatch or prompt alone, and keep what others did since. Not with `point`.
+    dispatch: Option<String>,
+    /// The run. Default: that of the point, else the open run here.
+    run: Option<String>,
+    /// Why.
+    reason: Option<String>,
+    /// Only these layers. Default: all.
+    #[serde(default)]
+    layers: Vec<Layer>,
+    /// Keep what others changed, instead of refusing.
+    #[serde(default)]
+    keep_theirs: bool,
+    /// The hash of the plan that is to be carried out, from the answer to the same call without it. Without it nothing is changed.
+    expect_plan: Option<String>,
+    /// Only show the plan; ask nobody.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+impl Input for Undo {
+    fn words(&self, _: Option<&str>) -> Result<Words> {
+        let layers: Vec<&str> = self.layers.iter().map(|layer| layer.as_str()).collect();
+        let layers = (!layers.is_empty()).then(|| layers.join(","));
+        Words::of(&["undo"])
+            .value_if("point", self.point.as_deref())?
+            .flag_if("--dispatch", self.dispatch.as_deref())?
+            .flag_if("--run", self.run.as_deref())?
+            .flag_if("--reason", self.reason.as_deref())?
+            .flag_if("--layer", layers.as_deref())
+            .map(|words| words.switch("--keep-theirs", self.keep_theirs))
+    }
+
+    fn step(&self) -> Option<Step> {
+        Some(Step::of(self.expect_plan.as_ref(), self.dry_run))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Redo {
+    /// The run. Default: the open run here, else the newest.
+    run: Option<String>,
+    /// Why.
+    reason: Option<String>,
+    /// Redo the rest although outside effects that were undone are not made again.
+    #[serde(default)]
+    without_effects: bool,
+    /// The hash of the plan that is to be carried out, from the answer to the same call without it. Without it nothing is changed.
+    expect_plan: Option<String>,
+    /// Only show the plan; ask nobody.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+impl Input for Redo {
+    fn words(&self, _: Option<&str>) -> Result<Words> {
+        Words::of(&["redo"])
+            .flag_if("--run", self.run.as_deref())?
+            .flag_if("--reason", self.reason.as_deref())
+            .map(|words| words.switch("--without-effects", self.without_effects))
+    }
+
+    fn step(&self) -> Option<Step> {
+        Some(Step::of(self.expect_plan.as_ref(), self.dry_run))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Advance {
+    /// The run. Default: the open run here.
+    run: Option<String>,
+    /// Only from this phase; else `stale_phase`, and nothing is changed.
+    expect_phase: Option<String>,
+}
+
+impl Input for Advance {
+    fn words(&self, _: Option<&str>) -> Result<Words> {
+        Words::of(&["run", "advance"])
+            .value("run", self.run.as_deref().unwrap_or("@"))?
+            .flag_if("--expect-phase", self.expect_phase.as_deref())
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RegisterArtifact {
+    /// The file that was produced.
+    path: String,
+    /// The run. Default: the open run here.
+    run: Option<String>,
+    /// Its phase. Default: the run's current one.
+    phase: Option<String>,
+    /// What it is. Default: file.
+    kind: Option<String>,
+}
+
+impl Input for RegisterArtifact {
+    fn words(&self, _: Option<&str>) -> Result<Words> {
+        Words::of(&["run", "artifact", "add"])
+            .value("run", self.run.as_deref().unwrap_or("@"))?
+            .flag("--path", &self.path)?
+            .flag_if("--phase", self.phase.as_deref())?
+            .flag_if("--type", self.kind.as_deref())
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecordWork {
+    /// The dispatch: an id, or the end of one. Default: the one that this client works for (IC_DISPATCH).
+    dispatch: Option<String>,
+    /// Commits, 7 to 64 hex digits each, oldest first.
+    #[serde(default)]
+    commits: Vec<String>,
+    /// Changed files, relative to the project's directory in which the client was started.
+    #[serde(default)]
+    files: Vec<String>,
+}
+
+impl Input for RecordWork {
+    fn words(&self, own: Option<&str>) -> Result<Words> {
+        Words::of(&["dispatch", "record"])
+            .value("dispatch", dispatch(self.dispatch.as_deref(), own)?)?
+            .flags("--commit", &self.commits)?
+            .flags("--file", &self.files)
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Complete {
+    /// The dispatch: an id, or the end of one. Default: the one that this client works for (IC_DISPATCH).
+    dispatch: Option<String>,
+    /// What was done.
+    summary: Option<String>,
+    /// The verdict of a review.
+    verdict: Option<Verdict>,
+}
+
+impl Input for Complete {
+    fn words(&self, own: Option<&str>) -> Result<Words> {
+        let verdict = self.verdict.map(|verdict| match verdict {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "fail",
+        });
+        Words::of(&["dispatch", "complete"])
+            .value("dispatch", dispatch(self.dispatch.as_deref(), own)?)?
+            .flag_if("--summary", self.summary.as_deref())?
+            .flag_if("--verdict", verdict)
+    }
+}
+
+/// The dispatch that is named, else that of the environment.
+fn dispatch<'d>(named: Option<&'d str>, own: Option<&'d str>) -> Result<&'d str> {
+    named.or(own).ok_or_else(|| {
+        Diagnosis::new(Code::InvalidReference, "No dispatch was named, and this client works for none.")
+            .hint("give dispatch; the dispatches at work are in the answer of the tool status")
+            .detail("value", "dispatch")
+    })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeclareCompensation {
+    /// The step that is about to make the effect.
+    step: String,
+    /// The run. Default: the open run here.
+    run: Option<String>,
+    /// Undo it with this program and its arguments, without a shell.
+    #[serde(default)]
+    exec: Vec<String>,
+    /// Undo it with this line for sh.
+    shell: Option<String>,
+    /// Undo it by restoring these files as they are now.
+    #[serde(default)]
+    restore_files: Vec<String>,
+    /// Undo it by ending this process, which runs now.
+    kill_pid: Option<u32>,
+    /// Nothing needs to be undone.
+    #[serde(default)]
+    skip: bool,
+    /// It cannot be undone: a rollback stops at it.
+    #[serde(default)]
+    pivot: bool,
+    /// Why nothing is undone; with `skip` or `pivot`.
+    reason: Option<String>,
+    /// The directory of `exec` and `shell`, relative to the project's.
+    cwd: Option<String>,
+    /// The timeout of `exec` and `shell`, as in 90s. Default: 10m.
+    timeout: Option<String>,
+    /// Retries of `exec` and `shell`.
+    retries: Option<u32>,
+    /// A description for people.
+    description: Option<String>,
+}
+
+impl Input for DeclareCompensation {
+    fn words(&self, _: Option<&str>) -> Result<Words> {
+        let (pid, retries) = (self.kill_pid.map(|n| n.to_string()), self.retries.map(|n| n.to_string()));
+        Words::of(&["compensation", "add"])
+            .value("run", self.run.as_deref().unwrap_or("@"))?
+            .flag("--step", &self.step)?
+            .switch("--exec", !self.exec.is_empty())
+            .flag_if("--shell", self.shell.as_deref())?
+            .flags("--restore-file", &self.restore_files)?
+            .flag_if("--kill-pid", pid.as_deref())?
+            .switch("--skip", self.skip)
+            .switch("--pivot", self.pivot)
+            .flag_if("--reason", self.reason.as_deref())?
+            .flag_if("--cwd", self.cwd.as_deref())?
+            .flag_if("--timeout", self.timeout.as_deref())?
+            .flag_if("--retries", retries.as_deref())?
+            .flag_if("--description", self.description.as_deref())?
+            .rest("exec", &self.exec)
+    }
+}

@@ -1,0 +1,312 @@
+//! The server: each request of a client, one command.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::sync::Arc;
+
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{RequestContext, ServerInitializeError};
+use rmcp::{ErrorData, RoleServer, ServiceExt};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+
+use crate::ask::{self, Way};
+use crate::catalogue::{self, Call, TOOLS};
+use crate::commands::{Commands, Said};
+use crate::step::Step;
+use crate::words::Words;
+use crate::{answer, prompts, resources, stdio};
+
+const INSTRUCTIONS: &str = "\
+ic records every prompt and dispatch with the tree before and after it, and takes any of it back: files, git, outside effects, rows.
+Call status first, log for the points, diff to see what changed; checkpoint before something risky, declare_compensation before an outside effect.
+undo and redo take two steps: the plan and its hash, then expect_plan; show the person the plan before the second.";
+
+/// Serves the protocol on standard input and output until the client goes away, or a signal ends it. What is at work then is brought to its
+/// end first. `version`: ours.
+///
+/// Errors: `io_error` if standard input and output cannot be had, or a client speaks another protocol.
+pub fn serve(commands: impl Commands, version: &str) -> Result<()> {
+    let (input, output) = stdio::take()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .while_doing(|| "starting the server".to_owned())?;
+    let result = runtime.block_on(talk(Server::new(commands, version), input, output));
+    // A read of standard input cannot be called off.
+    runtime.shutdown_background();
+    result
+}
+
+async fn talk<C: Commands>(server: Server<C>, input: File, output: File) -> Result<()> {
+    let turn = server.turn.clone();
+    let asked_to_end = asked_to_end()?;
+    let conversation = async {
+        match server.serve((tokio::fs::File::from_std(input), tokio::fs::File::from_std(output))).await {
+            Ok(running) => running.waiting().await.map(drop).map_err(|error| broken(&error)),
+            // It was gone before it said anything.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(broken(&error)),
+        }
+    };
+    let result = tokio::select! {
+        result = conversation => result,
+        () = asked_to_end => Ok(()),
+    };
+    // A call is never left in its midst. The semaphore is not closed: there is no error.
+    let _ = turn.acquire().await;
+    result
+}
+
+fn broken(error: &dyn std::error::Error) -> Diagnosis {
+    Diagnosis::new(Code::Io, format!("The conversation with the client broke off: {error}."))
+        .hint("a client starts `ic mcp` itself; see docs/MCP.md")
+}
+
+/// Ends when a signal asks this process to end.
+fn asked_to_end() -> Result<impl Future<Output = ()>> {
+    let doing = || "listening for signals".to_owned();
+    let mut interrupt = signal(SignalKind::interrupt()).while_doing(doing)?;
+    let mut terminate = signal(SignalKind::terminate()).while_doing(doing)?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// What a request is answered.
+type Answered<T> = std::result::Result<T, ErrorData>;
+
+struct Server<C> {
+    commands: Arc<C>,
+    version: String,
+    /// One call at a time: a second one would find the locks of this very process held.
+    turn: Arc<Semaphore>,
+    tools: Vec<Tool>,
+}
+
+impl<C: Commands> Server<C> {
+    fn new(commands: C, version: &str) -> Self {
+        Self {
+            commands: Arc::new(commands),
+            version: version.to_owned(),
+            turn: Arc::new(Semaphore::new(1)),
+            tools: TOOLS.iter().map(catalogue::Tool::listed).collect(),
+        }
+    }
+
+    /// Runs a command when those before it have ended. It goes on to its end although the request may be called off.
+    async fn run(&self, words: Words) -> Result<Said> {
+        let gone = |_| Diagnosis::new(Code::Internal, "The server is ending.");
+        let turn = self.turn.clone().acquire_owned().await.map_err(gone)?;
+        let commands = self.commands.clone();
+        let call = tokio::task::spawn_blocking(move || {
+            let said = commands.run(words.as_slice());
+            drop(turn);
+            said
+        });
+        call.await.unwrap_or_else(|error| {
+            Err(Diagnosis::new(Code::Internal, format!("The call ended without an answer: {error}.")))
+        })
+    }
+
+    async fn plain(&self, call: Call) -> CallToolResult {
+        match self.run(call.words).await {
+            Ok(said) => answer::told(said, call.page),
+            Err(error) => answer::failed(&error),
+        }
+    }
+
+    /// What is first planned, and then done exactly so.
+    async fn in_two_steps(
+        &self,
+        (call, step): (Call, Step),
+        request: &CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResponse {
+        let answered = ask::answered(request).filter(|_| step == Step::PlanAndAsk);
+        let approved = match (&step, answered) {
+            (Step::Do(hash), _) => Some(hash.as_str()),
+            (_, Some((hash, true))) => Some(hash),
+            _ => None,
+        };
+        if let Some(hash) = approved {
+            return self.carry_out(&call.words, hash).await.into();
+        }
+        let said = match self.run(call.words.clone().switch("--dry-run", true)).await {
+            Ok(said) => said,
+            Err(error) => return answer::failed(&error).into(),
+        };
+        let plan = Plan::of(&said);
+        if let Some(hash) = plan.hash.as_deref().filter(|_| step == Step::PlanAndAsk && answered.is_none()) {
+            match ask::way(context) {
+                Some(Way::Answer) => return ask::input_required(&said.text, hash).into(),
+                Some(Way::Request) if ask::request(context, &said.text).await => {
+                    return self.carry_out(&call.words, hash).await.into();
+                }
+                Some(Way::Request) | None => {}
+            }
+        }
+        let mut notes = said.notes;
+        notes.push(plan.what_next(&request.name));
+        answer::told(Said { notes, ..said }, None).into()
+    }
+
+    /// Does what the plan with this hash says. A plan that changed is refused, and the new one shown.
+    async fn carry_out(&self, words: &Words, hash: &str) -> CallToolResult {
+        let sure = words.clone().switch("--yes", true).flag("--expect-plan", hash);
+        let error = match sure {
+            Ok(sure) => match self.run(sure).await {
+                Ok(said) => return answer::told(said, None),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        let mut result = answer::failed(&error);
+        if error.code() == Code::PlanChanged
+            && let Ok(now) = self.run(words.clone().switch("--dry-run", true)).await
+        {
+            result
+                .content
+                .push(ContentBlock::text(format!("The plan as it is now: {}", now.json.trim_end())));
+        }
+        result
+    }
+}
+
+/// A plan, as a dry run says it.
+struct Plan {
+    /// Its hash; `None`: it would be refused as it stands, or there is nothing to do.
+    hash: Option<String>,
+    is_refused: bool,
+}
+
+impl Plan {
+    fn of(said: &Said) -> Self {
+        let value: serde_json::Value = serde_json::from_str(&said.json).unwrap_or_default();
+        let is_refused = !value["refusal"].is_null();
+        // Of a rollback that would be undone `plan_hash` is that of the rollback itself.
+        let hash = ["undo_plan_hash", "plan_hash"].iter().find_map(|name| value[*name].as_str());
+        Self { hash: hash.filter(|_| !is_refused).map(str::to_owned), is_refused }
+    }
+
+    fn what_next(&self, tool: &str) -> String {
+        match &self.hash {
+            Some(hash) => format!(
+                "Nothing was changed. Show the person what would go back. To carry out exactly this plan, call {tool} again with the same \
+                 arguments and \"expect_plan\": \"{hash}\"."
+            ),
+            None if self.is_refused => "Nothing was changed, and nothing would be: `refusal` says why, and what a person could decide \
+                                        on the command line."
+                .to_owned(),
+            None => "Nothing was changed.".to_owned(),
+        }
+    }
+}
+
+impl<C: Commands> ServerHandler for Server<C> {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        let mut config = ServerConfig::new(capabilities).with_instructions(INSTRUCTIONS);
+        config.server_info = Implementation::new("ic", self.version.clone());
+        config
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Answered<ListToolsResult> {
+        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Answered<CallToolResponse> {
+        let Some(tool) = catalogue::named(&request.name) else {
+            let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+            let message = format!("There is no tool {:?}: there are {}.", request.name, names.join(", "));
+            return Err(ErrorData::invalid_params(Cow::Owned(message), None));
+        };
+        let own = self.commands.dispatch();
+        let call = match tool.call(request.arguments.clone(), own.as_deref()) {
+            Ok(call) => call,
+            Err(error) => return Ok(answer::failed(&error).into()),
+        };
+        Ok(match call.step.clone() {
+            Some(step) => self.in_two_steps((call, step), &request, &context).await,
+            None => self.plain(call).await.into(),
+        })
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Answered<ListResourcesResult> {
+        Ok(ListResourcesResult::with_all_items(resources::fixed()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Answered<ListResourceTemplatesResult> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Answered<ReadResourceResponse> {
+        let uri = &request.uri;
+        let Some(resource) = resources::Named::parse(uri) else {
+            let message =
+                format!("There is no resource {uri:?}: the resources and their templates are listed.");
+            return Err(ErrorData::resource_not_found(message, None));
+        };
+        let words = resource.words().map_err(|error| answer::refused(&error))?;
+        let said = self.run(words).await.map_err(|error| answer::refused(&error))?;
+        Ok(resource.contents(uri, &said).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Answered<ListPromptsResult> {
+        Ok(ListPromptsResult::with_all_items(prompts::all()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Answered<GetPromptResponse> {
+        let Some(prompt) = prompts::Named::parse(&request.name) else {
+            return Err(ErrorData::invalid_params(format!("There is no prompt {:?}.", request.name), None));
+        };
+        let point = request.arguments.as_ref().and_then(|arguments| arguments.get("point")?.as_str());
+        let words = prompt.words(point).map_err(|error| answer::refused(&error))?;
+        // What keeps from an undo is what the person is to be told.
+        let said = self.run(words).await.unwrap_or_else(|error| prompts::in_the_way(&error));
+        Ok(prompt.told(&said.text, point).into())
+    }
+}

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Our server, called by a real coding agent: it is installed, its tools are called in two steps, and it is uninstalled.
+
+    mcp_story.py CLIENT ROOM IC        CLIENT and ROOM as for story.py, which puts the packages there
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pathlib
+
+from story import Story, check
+
+# What each calls the tool that we call NAME. What stands before a slash is a namespace.
+NAMES = {
+    "claude-code": "mcp__ic__{}",
+    "codex": "mcp__ic/{}",
+    "gemini": "mcp_ic_{}",
+    "copilot": "ic-{}",
+    "opencode": "ic_{}",
+}
+
+
+class Calls(Story):
+    def scenes(self):
+        def name(tool):
+            return NAMES[self.client].format(tool)
+
+        def approved():
+            found = re.search(r'expect_plan[\\": ]+([0-9a-f]{64})', self.model.asked[-1])
+            return found and (name("undo"), {"expect_plan": found[1]})
+
+        # Claude Code loads the tools of servers when they are looked for.
+        search = [("ToolSearch", {"query": "select:" + ",".join(map(name, ("status", "undo"))), "max_results": 5})]
+        calls = [(name("status"), {}), (name("undo"), {}), approved]
+        return {"take": (search if self.client == "claude-code" else []) + calls}
+
+    def command(self, prompt, is_first):
+        more = ["--allowedTools", "mcp__ic"] if self.client == "claude-code" else []
+        return [*super().command(prompt, is_first), *more]
+
+    def tell(self):
+        self.set_up()
+        if self.client == "opencode":
+            # It adds its schema to a file that has none.
+            (self.project / "opencode.json").write_text('{"$schema": "https://opencode.ai/config.json"}\n')
+        self.ic("init")
+        run = self.ic("run", "create", "--goal", "a shop")
+        work = self.ic("dispatch", "create", run.strip(), "--name", "spoil")
+        self.ic("dispatch", "start", work.strip())
+        (self.project / "bad.txt").write_text("bad\n")
+        self.ic("dispatch", "complete", work.strip())
+        settings = pathlib.Path(self.ic("mcp", "install", self.client, "--dry-run")["config_file"])
+        before = settings.read_bytes() if settings.exists() else None
+        self.ic("mcp", "install", self.client)
+
+        self.prompt("@@take it back", is_first=True)
+        told = [text for text in self.model.asked if "a shop" in text]
+        check("the real client called status, and its model read the answer", told, self.model.asked[-1][-1500:])
+        check("undo answered a plan with its hash, and changed nothing", any("To carry out exactly this plan" in text for text in self.model.asked), self.model.asked[-1][-1500:])
+        check("called with the hash, it was carried out", not (self.project / "bad.txt").exists(), self.model.asked[-1][-1500:])
+        kinds = [one["kind"] for one in self.ic("log")]
+        check("and is recorded", "rollback" in kinds, kinds)
+
+        self.ic("mcp", "uninstall", self.client)
+        left = settings.read_bytes() if settings.exists() else None
+        check("uninstalled, the settings are byte for byte as before", left == before, left)
+
+
+def main():
+    client, room, program = sys.argv[1], sys.argv[2], sys.argv[3]
+    if "--inside" not in sys.argv:
+        inside = [sys.executable, __file__, client, room, program, "--inside"]
+        lonely = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+        if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
+            print("  (no network of its own is possible here: registries and updates are switched off)")
+            lonely = []
+        sys.exit(subprocess.run([*lonely, *inside]).returncode)
+    story = Calls(client, program, room)
+    try:
+        story.tell()
+    finally:
+        shutil.rmtree(story.home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+//! A person who can be asked is asked, and nothing but the plan that was shown is done.
+
+use serde_json::{Value, json};
+
+use crate::client::{Era, SESSION};
+use crate::project::{all, asking, spoiled, world};
+
+#[test]
+fn the_person_is_shown_the_plan_and_their_yes_carries_it_out() {
+    let world = world();
+    spoiled(&world);
+    let mut client = asking(&world, SESSION);
+    let done = client.tool("undo", json!({}));
+    assert_eq!(done["status"], "rolled_back", "{done}");
+    assert_eq!((world.text("README").as_str(), world.read("bad.txt")), ("base\n", None));
+    let [question] = client.asked.as_slice() else { panic!("{:?}", client.asked) };
+    assert!(question.contains("bad.txt") && question.ends_with("Carry out this plan?"), "{question}");
+    assert!(!question.contains('\u{1b}'), "no colours: {question}");
+    let back = client.tool("redo", json!({}));
+    assert_eq!(
+        (&back["status"], client.asked.len(), world.text("bad.txt").as_str()),
+        (&json!("undone"), 2, "bad\n")
+    );
+}
+
+#[test]
+fn a_no_changes_nothing_and_answers_the_plan() {
+    for says in ["decline", "cancel"] {
+        let world = world();
+        spoiled(&world);
+        let mut client = asking(&world, SESSION);
+        client.says = says;
+        let before = all(&world);
+        let plan = client.tool("undo", json!({}));
+        assert_eq!((&plan["dry_run"], client.asked.len()), (&json!(true), 1), "{plan}");
+        assert!(all(&world) == before, "{says}");
+        client.tool("undo", json!({ "dry_run": true }));
+        assert_eq!(client.asked.len(), 1, "who wants only the plan asks nobody");
+    }
+}
+
+#[test]
+fn what_would_be_refused_is_asked_of_nobody() {
+    let world = world();
+    let id = spoiled(&world);
+    world.write("bad.txt", "mine\n");
+    let mut client = asking(&world, SESSION);
+    let plan = client.tool("undo", json!({ "dispatch": id }));
+    assert_eq!((&plan["refusal"]["code"], client.asked.len()), (&json!("file_conflict"), 0), "{plan}");
+}
+
+#[test]
+fn the_newer_era_is_answered_that_input_is_required() {
+    let world = world();
+    spoiled(&world);
+    let mut client = asking(&world, Era::Alone);
+    let before = all(&world);
+    let wanted = client.call("undo", json!({}));
+    assert_eq!(wanted["resultType"], "input_required", "{wanted}");
+    let question = &wanted["inputRequests"]["approve"];
+    assert_eq!(question["method"], "elicitation/create", "{wanted}");
+    assert!(question["params"]["message"].as_str().expect("a message").contains("bad.txt"), "{question}");
+    assert!(all(&world) == before, "nothing was changed");
+    let mut again = |action: &str, state: &Value| {
+        client.request(
+            "tools/call",
+            json!({
+                "name": "undo",
+                "arguments": {},
+                "requestState": state,
+                "inputResponses": { "approve": { "action": action, "content": {} } },
+            }),
+        )
+    };
+    let no = again("decline", &wanted["requestState"]);
+    assert_eq!(
+        (&no["structuredContent"]["dry_run"], &no["resultType"]),
+        (&json!(true), &json!("complete")),
+        "{no}"
+    );
+    assert!(all(&world) == before, "a no changes nothing");
+    let forged = again("accept", &json!("0".repeat(64)));
+    assert_eq!(forged["isError"], true, "a plan that nobody was shown is not done: {forged}");
+    assert!(all(&world) == before, "nothing was changed");
+    let yes = again("accept", &wanted["requestState"]);
+    assert_eq!(yes["structuredContent"]["status"], "rolled_back", "{yes}");
+    assert_eq!(world.read("bad.txt"), None);
+}

@@ -1,0 +1,13 @@
+//! The server of `ic mcp`, as a client sees it: JSON-RPC over standard input and output, in both eras of the protocol, beside the command line.
+
+mod answers;
+mod asked;
+mod beside;
+mod client;
+mod ends;
+mod growth;
+mod hostile;
+mod installed;
+mod offered;
+mod project;
+mod two_steps;
