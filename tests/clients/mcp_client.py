@@ -86,7 +86,7 @@ async def in_a_session(program):
 
     async def person(_context, params):
         asked.append(params.message)
-        return types.ElicitResult(action="accept", content={})
+        return types.ElicitResult(action="accept", content={"approve": True})
 
     async with stdio_client(project.server()) as (read, write):
         async with mcp.ClientSession(read, write, elicitation_callback=person) as session:

@@ -40,6 +40,21 @@ fn a_no_changes_nothing_and_answers_the_plan() {
 }
 
 #[test]
+fn a_client_that_accepts_by_itself_carries_out_nothing() {
+    let world = world();
+    spoiled(&world);
+    let mut client = asking(&world, SESSION);
+    for form in [json!({}), json!(null), json!({ "approve": false })] {
+        client.form = form;
+        let before = all(&world);
+        let plan = client.tool("undo", json!({}));
+        assert_eq!(plan["dry_run"], true, "{plan}");
+        assert!(all(&world) == before, "an empty form is nobody's yes");
+    }
+    assert_eq!(client.asked.len(), 3);
+}
+
+#[test]
 fn what_would_be_refused_is_asked_of_nobody() {
     let world = world();
     let id = spoiled(&world);
@@ -68,7 +83,7 @@ fn the_newer_era_is_answered_that_input_is_required() {
                 "name": "undo",
                 "arguments": {},
                 "requestState": state,
-                "inputResponses": { "approve": { "action": action, "content": {} } },
+                "inputResponses": { "approve": { "action": action, "content": { "approve": true } } },
             }),
         )
     };

@@ -25,8 +25,9 @@ pub(crate) struct Client {
     era: Era,
     capabilities: Value,
     next: u64,
-    /// What the person says who is asked: `accept`, `decline` or `cancel`.
+    /// What the person says who is asked: `accept`, `decline` or `cancel`; and what they put into the form.
     pub(crate) says: &'static str,
+    pub(crate) form: Value,
     /// What the person was asked.
     pub(crate) asked: Vec<String>,
 }
@@ -46,8 +47,17 @@ impl Client {
             .expect("the server");
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("its output"));
-        let mut client =
-            Self { child, input, output, era, capabilities, next: 0, says: "accept", asked: Vec::new() };
+        let mut client = Self {
+            child,
+            input,
+            output,
+            era,
+            capabilities,
+            next: 0,
+            says: "accept",
+            form: json!({ "approve": true }),
+            asked: Vec::new(),
+        };
         if let Era::Session(version) = era {
             let result = client.request(
                 "initialize",
@@ -110,7 +120,7 @@ impl Client {
             let message = self.read().unwrap_or_else(|| panic!("{method}: the server ended"));
             if message["method"] == "elicitation/create" {
                 self.asked.push(message["params"]["message"].as_str().expect("a question").to_owned());
-                let result = json!({ "action": self.says, "content": {} });
+                let result = json!({ "action": self.says, "content": self.form });
                 self.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
                 continue;
             }

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequestParams, ClientResult, ElicitRequest, ElicitRequestParams, ElicitationAction,
-    ElicitationSchema, InputRequest, InputRequiredResult, ProtocolVersion, ServerRequest,
+    CallToolRequestParams, ClientResult, ElicitRequest, ElicitRequestParams, ElicitationSchema, InputRequest,
+    InputRequiredResult, ProtocolVersion, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestContext};
+use serde_json::Value;
 
 /// A person may look for so long.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -19,8 +20,8 @@ const PATIENCE: Duration = Duration::from_mins(10);
 /// So much of a plan is shown: more is no question.
 const LONGEST: usize = 4000;
 
-/// What the request is called in an answer that wants input.
-const QUESTION: &str = "approve";
+/// What the request is called in an answer that wants input, and the one field of its form.
+const APPROVE: &str = "approve";
 
 /// How the person at this client can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,22 +49,24 @@ pub(crate) async fn request(context: &RequestContext<RoleServer>, plan: &str) ->
     let options = PeerRequestOptions::with_timeout(PATIENCE);
     let Ok(handle) = context.peer.send_request_with_option(asked, options).await else { return false };
     match handle.await_response().await {
-        Ok(ClientResult::ElicitResult(result)) => result.action == ElicitationAction::Accept,
+        Ok(ClientResult::ElicitResult(result)) => {
+            serde_json::to_value(result).is_ok_and(|answer| is_yes(&answer))
+        }
         _ => false,
     }
 }
 
 /// The answer that wants the person's. `hash`: of the plan.
 pub(crate) fn input_required(plan: &str, hash: &str) -> InputRequiredResult {
-    let requests = BTreeMap::from([(QUESTION.to_owned(), InputRequest::Elicitation(question(plan)))]);
+    let requests = BTreeMap::from([(APPROVE.to_owned(), InputRequest::Elicitation(question(plan)))]);
     InputRequiredResult::new(Some(requests), Some(hash.to_owned()))
 }
 
 /// The hash of the plan that a person was shown, and whether they accepted it; `None`: nobody was asked.
 pub(crate) fn answered(request: &CallToolRequestParams) -> Option<(&str, bool)> {
     let hash = request.request_state.as_deref()?;
-    let answer = request.input_responses.as_ref().and_then(|answers| answers.get(QUESTION));
-    Some((hash, answer.is_some_and(|answer| answer["action"] == "accept")))
+    let answer = request.input_responses.as_ref().and_then(|answers| answers.get(APPROVE));
+    Some((hash, answer.is_some_and(is_yes)))
 }
 
 fn question(plan: &str) -> ElicitRequest {
@@ -73,10 +76,41 @@ fn question(plan: &str) -> ElicitRequest {
     } else {
         ""
     };
+    // A client that accepts by itself what it is asked sends an empty form: that is nobody's yes.
+    let schema = ElicitationSchema::builder().required_bool_property(APPROVE, |approve| {
+        approve.title("Carry out this plan").description("Yes carries it out. Otherwise nothing changes.")
+    });
     ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: format!("{}{cut}\n\nCarry out this plan?", plan[..end].trim_end()),
-        // Yes or no is all that is asked.
-        requested_schema: ElicitationSchema::new(BTreeMap::new()),
+        requested_schema: schema.build_unchecked(),
     })
+}
+
+/// Whether an answer is the yes of a person: accepted, and the question answered.
+fn is_yes(answer: &Value) -> bool {
+    answer["action"] == "accept" && answer["content"][APPROVE] == true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_an_answered_question_is_a_yes() {
+        assert!(is_yes(&json!({ "action": "accept", "content": { "approve": true } })));
+        for other in [
+            json!({ "action": "accept" }),
+            json!({ "action": "accept", "content": {} }),
+            json!({ "action": "accept", "content": { "approve": false } }),
+            json!({ "action": "accept", "content": { "approve": "true" } }),
+            json!({ "action": "decline", "content": { "approve": true } }),
+            json!({ "action": "cancel" }),
+            json!(null),
+        ] {
+            assert!(!is_yes(&other), "{other}");
+        }
+    }
 }

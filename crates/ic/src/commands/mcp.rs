@@ -35,6 +35,7 @@ super::verbs! {
 
 impl Mcp {
     /// Whether it is the server that is asked for.
+    #[cfg(feature = "mcp")]
     pub(crate) fn is_server(&self) -> bool {
         self.verb.is_none()
     }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
 
+#[cfg(feature = "mcp")]
 use anstream::adapter::strip_str;
 
 use crate::text::plain;
@@ -21,6 +22,7 @@ struct Captured {
 
 impl Capture {
     /// What was said: the JSON, the same for people without colours, and the notes beside it.
+    #[cfg(feature = "mcp")]
     pub(crate) fn take(&self) -> (String, String, Vec<String>) {
         let Captured { json, text, notes } = self.0.take();
         (String::from_utf8_lossy(&json).into_owned(), strip_str(&text).to_string(), notes)
