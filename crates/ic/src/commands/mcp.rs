@@ -7,7 +7,6 @@ use crate::clients::Client;
 use crate::commands::Run;
 use crate::commands::hooks::Edit;
 use crate::commands::prelude::*;
-use crate::later::Later;
 use crate::views::mcp::McpJson;
 
 /// Serve the tools of coding agents by the Model Context Protocol (MCP).
@@ -23,7 +22,7 @@ use crate::views::mcp::McpJson;
   ic -C /srv/shop mcp           # for that project")]
 pub(crate) struct Mcp {
     #[command(subcommand)]
-    verb: Option<Later<Verb>>,
+    verb: Option<Verb>,
 }
 
 super::verbs! {
