@@ -124,7 +124,7 @@ fn undos_that_are_undone_from_the_newest_on_leave_what_was_there() {
             let made = work(&world, &mut random, &all);
             all.push(made);
         }
-        let (mut stack, mut left) = (Vec::new(), Vec::from_iter(0..all.len()));
+        let (mut stack, mut left): (Vec<_>, Vec<usize>) = (Vec::new(), (0..all.len()).collect());
         while !left.is_empty() {
             let at = left.swap_remove(random.place_in(left.len()));
             let when = format!("round {round}, undo of {at} of {all:#?}");

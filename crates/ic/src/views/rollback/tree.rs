@@ -48,32 +48,8 @@ fn git_alone(report: &Report) -> String {
 
 pub(crate) fn files(tree: &Report, is_back: bool) -> String {
     let steps = &tree.plan.steps;
-    let id = tree.target.id.short();
     let is_planned = tree.status == Status::Planned;
-    let is_exact = [&tree.plan.skipped, &tree.not_compared, &tree.failed, &tree.plan.not_kept, &tree.differs];
-    let is_exact = is_exact.into_iter().all(Vec::is_empty);
-    let but = if is_exact { "" } else { ", but for what is named below" };
-    let mut out = match steps.len() {
-        // What cannot be told from the work of others is there all the same.
-        0 if tree.is_without && !tree.plan.skipped.is_empty() => {
-            let what = if is_back { "brought back" } else { "undone" };
-            format!(": none is {what}, and what is named below stays as it is\n")
-        }
-        0 if tree.is_without && !tree.conflicts.is_empty() => {
-            ": none can be told from what others did\n".to_owned()
-        }
-        0 if tree.is_without && is_back => ": nothing of it is left to bring back\n".to_owned(),
-        0 if tree.is_without => ": nothing of it is left to undo\n".to_owned(),
-        _ if tree.is_without => {
-            let what = if is_back { "with what it did again" } else { "without what it did" };
-            let planned = if is_planned { format!(": {}", tally(tree)) } else { String::new() };
-            format!(", {what}{planned}\n")
-        }
-        0 if is_exact => format!(": as checkpoint {id} has them\n"),
-        0 => format!(": nothing to restore from checkpoint {id}{but}\n"),
-        _ if is_planned => format!(", as checkpoint {id} has them{but}: {}\n", tally(tree)),
-        _ => format!(", as checkpoint {id} has them{but}\n"),
-    };
+    let mut out = headline(tree, is_back);
     let width = 7;
     for step in steps.iter().take(SHOWN) {
         let colour = match step.action {
@@ -112,6 +88,37 @@ pub(crate) fn files(tree: &Report, is_back: bool) -> String {
         None => {}
     }
     out
+}
+
+/// What is done with the files, in a line.
+fn headline(tree: &Report, is_back: bool) -> String {
+    let steps = &tree.plan.steps;
+    let id = tree.target.id.short();
+    let is_planned = tree.status == Status::Planned;
+    let is_exact = [&tree.plan.skipped, &tree.not_compared, &tree.failed, &tree.plan.not_kept, &tree.differs];
+    let is_exact = is_exact.into_iter().all(Vec::is_empty);
+    let but = if is_exact { "" } else { ", but for what is named below" };
+    match steps.len() {
+        // What cannot be told from the work of others is there all the same.
+        0 if tree.is_without && !tree.plan.skipped.is_empty() => {
+            let what = if is_back { "brought back" } else { "undone" };
+            format!(": none is {what}, and what is named below stays as it is\n")
+        }
+        0 if tree.is_without && !tree.conflicts.is_empty() => {
+            ": none can be told from what others did\n".to_owned()
+        }
+        0 if tree.is_without && is_back => ": nothing of it is left to bring back\n".to_owned(),
+        0 if tree.is_without => ": nothing of it is left to undo\n".to_owned(),
+        _ if tree.is_without => {
+            let what = if is_back { "with what it did again" } else { "without what it did" };
+            let planned = if is_planned { format!(": {}", tally(tree)) } else { String::new() };
+            format!(", {what}{planned}\n")
+        }
+        0 if is_exact => format!(": as checkpoint {id} has them\n"),
+        0 => format!(": nothing to restore from checkpoint {id}{but}\n"),
+        _ if is_planned => format!(", as checkpoint {id} has them{but}: {}\n", tally(tree)),
+        _ => format!(", as checkpoint {id} has them{but}\n"),
+    }
 }
 
 /// `2 created, 1 modified, 3 deleted`
