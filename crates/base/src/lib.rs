@@ -10,6 +10,7 @@ mod diagnosis;
 pub mod graph;
 mod id;
 pub mod mask;
+pub mod said;
 mod text;
 mod words;
 

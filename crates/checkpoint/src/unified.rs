@@ -53,7 +53,8 @@ pub fn is_binary(content: &[u8]) -> bool {
 
 /// How many lines were added and removed.
 pub fn stat(old: &[u8], new: &[u8]) -> (usize, usize) {
-    let changed = compare(&lines(old), &lines(new)).into_iter().filter(|op| op.tag() != DiffTag::Equal);
+    let changed =
+        compare(&lines(old), &lines(new), DEADLINE).into_iter().filter(|op| op.tag() != DiffTag::Equal);
     changed
         .fold((0, 0), |(added, removed), op| (added + op.new_range().len(), removed + op.old_range().len()))
 }
@@ -65,6 +66,16 @@ pub fn unified(
     path: &[u8],
     old: Side<'_>,
     new: Side<'_>,
+    line: &mut dyn FnMut(Kind, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    unified_within(DEADLINE, path, (old, new), line)
+}
+
+/// As [`unified`], coarser where that would take longer than `deadline`.
+pub fn unified_within(
+    deadline: Duration,
+    path: &[u8],
+    (old, new): (Side<'_>, Side<'_>),
     line: &mut dyn FnMut(Kind, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
     let (from, to) = (old.content.unwrap_or_default(), new.content.unwrap_or_default());
@@ -109,7 +120,8 @@ pub fn unified(
     }
     header(&[b"--- ", &before, name_end(&before), b"\n"])?;
     header(&[b"+++ ", &after, name_end(&after), b"\n"])?;
-    hunks(&lines(from), &lines(to), line)
+    let (from, to) = (lines(from), lines(to));
+    hunks(compare(&from, &to, deadline), (&from, &to), line)
 }
 
 fn lines(content: &[u8]) -> Vec<&[u8]> {
@@ -117,9 +129,9 @@ fn lines(content: &[u8]) -> Vec<&[u8]> {
 }
 
 /// What is equal, removed and added, in order, in whole lines.
-fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffOp> {
+fn compare(old: &[&[u8]], new: &[&[u8]], deadline: Duration) -> Vec<DiffOp> {
     if old.len() + new.len() <= MOST_LINES {
-        return capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(Instant::now() + DEADLINE));
+        return capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(Instant::now() + deadline));
     }
     let common = |(a, b): &(&&[u8], &&[u8])| a == b;
     let head = old.iter().zip(new).take_while(common).count();
@@ -136,11 +148,11 @@ fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffOp> {
 }
 
 fn hunks(
-    old: &[&[u8]],
-    new: &[&[u8]],
+    ops: Vec<DiffOp>,
+    (old, new): (&[&[u8]], &[&[u8]]),
     line: &mut dyn FnMut(Kind, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    for ops in group_diff_ops(compare(old, new), CONTEXT) {
+    for ops in group_diff_ops(ops, CONTEXT) {
         let (Some(first), Some(last)) = (ops.first(), ops.last()) else { continue };
         let from = first.old_range().start..last.old_range().end;
         let to = first.new_range().start..last.new_range().end;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
 use ic_events::{EventType, NewEvent};
-use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use ic_store::{Row, Snapshot, Transaction, containing, path_bytes};
 use serde_json::json;
 
 use crate::dispatch::Dispatch;
@@ -255,6 +255,17 @@ pub fn files_of(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<Recorded
     files.sort_by_key(|(ord, file)| (file.seq, *ord));
     let mut seen = HashSet::new();
     Ok(files.into_iter().map(|(_, file)| file).filter(|file| seen.insert(file.path.clone())).collect())
+}
+
+/// The files recorded last whose path contains this text, newest first, each time that one was recorded. The case of ASCII letters does not
+/// count; a path that is not UTF-8 is looked at up to where it is not.
+pub fn search_files(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<RecordedFile>> {
+    snapshot.query_all(
+        "SELECT seq, dispatch_id, path, late FROM dispatch_files WHERE seq > 0 \
+         AND lower(CAST(path AS TEXT)) LIKE $1 ESCAPE '\\' ORDER BY seq DESC, ord LIMIT $2",
+        &[&containing(text), &limit],
+        file_from_row,
+    )
 }
 
 fn commit_from_row(row: &Row<'_>) -> Result<RecordedCommit> {

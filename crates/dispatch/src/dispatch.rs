@@ -14,7 +14,7 @@ mod row;
 pub use ending::{Ending, finish};
 pub use list::{
     Filter, at_work_between, count_verdicts, descendants, has_ended_since, list, may_write, newest_verdict,
-    unfinished,
+    search, unfinished,
 };
 pub(crate) use row::append_change;
 pub use row::{Dispatch, Process, Tokens, Work, find, get};

@@ -18,7 +18,10 @@ pub use append::{NewEvent, append};
 pub use chain::{Hash, hex, parse_hex};
 pub use cut::Cut;
 pub use event::{Event, EventType, Source};
-pub use list::{before_newest, each_crossing_newest_first, each_of_run, each_since, entered, get, head};
+pub use list::{
+    Filter, before_newest, each_before, each_crossing_newest_first, each_of_run, each_since, entered, get,
+    head,
+};
 pub use redact::redact;
 pub use verify::{ExpectedHead, Report, verify};
 

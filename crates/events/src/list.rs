@@ -6,7 +6,7 @@ use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_store::Snapshot;
 
 use crate::chain::Hash;
-use crate::event::Event;
+use crate::event::{Event, Source};
 
 /// The last seq and its hash; 0 and zeros in a new ledger. Errors: `corrupt` if the head row is missing.
 pub fn head(snapshot: &Snapshot<'_>) -> Result<(Seq, Hash)> {
@@ -54,6 +54,46 @@ pub fn each_since(
         None => snapshot.each(
             &format!("SELECT {columns} FROM events WHERE seq > $1 ORDER BY seq LIMIT $2"),
             &[&since, &limit],
+            |row| visit(Event::from_row(row)?),
+        ),
+    }
+}
+
+/// Which events are looked for among those from before a seq.
+#[derive(Debug, Clone, Copy)]
+pub struct Filter<'a> {
+    /// Only those of this run.
+    pub run_id: Option<&'a RunId>,
+    /// Only those about this kind of thing.
+    pub source: Option<Source>,
+    /// Only those from before this one.
+    pub before: Seq,
+    /// At most so many.
+    pub limit: i64,
+}
+
+/// Gives the wanted events to `visit`, newest first: the page of a list that goes back from the newest.
+pub fn each_before(
+    snapshot: &Snapshot<'_>,
+    filter: &Filter<'_>,
+    mut visit: impl FnMut(Event) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let columns = Event::COLUMNS;
+    let (source, before, limit) = (filter.source.map(Source::as_str), filter.before, filter.limit);
+    match filter.run_id {
+        Some(run) => snapshot.each(
+            &format!(
+                "SELECT {columns} FROM events WHERE run_id = $1 AND seq < $2 AND ($3 IS NULL OR source = $3) \
+                 ORDER BY seq DESC LIMIT $4"
+            ),
+            &[&run.as_str(), &before, &source, &limit],
+            |row| visit(Event::from_row(row)?),
+        ),
+        None => snapshot.each(
+            &format!(
+                "SELECT {columns} FROM events WHERE seq < $1 AND ($2 IS NULL OR source = $2) ORDER BY seq DESC LIMIT $3"
+            ),
+            &[&before, &source, &limit],
             |row| visit(Event::from_row(row)?),
         ),
     }

@@ -4,10 +4,8 @@ pub(crate) mod diff;
 mod table;
 mod wrap;
 
-use std::fmt::Write;
-use std::path::Path;
-
 use ic_base::Diagnosis;
+pub(crate) use ic_base::said::{age, counted, path_text, plain, second};
 pub(crate) use table::{Cell, Table};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 pub(crate) use wrap::wrapped;
@@ -35,21 +33,6 @@ pub(crate) mod style {
 /// `text` in a style.
 pub(crate) fn styled(style: anstyle::Style, text: &str) -> String {
     format!("{}{text}{}", style.render(), style.render_reset())
-}
-
-/// Text from outside, safe for a terminal: on one line, control characters shown as escapes.
-pub(crate) fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\t' => out.push(' '),
-            c if ic_base::is_unsafe_to_show(c) => {
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// A file's content, safe for a terminal: its lines as they are, control characters shown as escapes.
@@ -86,32 +69,6 @@ pub(crate) fn shell_word(text: &str) -> String {
     ic_base::shell_word(&plain(text))
 }
 
-/// A path, safe for a terminal: quoted, as git quotes it, where it holds what cannot be shown, so that no two paths look alike.
-pub(crate) fn path_text(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    if !text.contains(ic_base::is_unsafe_to_show) {
-        return text.into_owned();
-    }
-    let escaped = [('\\', r"\\"), ('"', r#"\""#), ('\n', r"\n"), ('\t', r"\t")];
-    let text = escaped.iter().fold(text.into_owned(), |text, (c, escape)| text.replace(*c, escape));
-    format!("\"{}\"", plain(&text))
-}
-
-/// `1 artifact`, `2 artifacts`, `3 dispatches`.
-pub(crate) fn counted(n: usize, noun: &str) -> String {
-    match (n, noun.strip_suffix('y')) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) => format!("{n} {stem}ies"),
-        _ if noun.ends_with("ch") => format!("{n} {noun}es"),
-        _ => format!("{n} {noun}s"),
-    }
-}
-
-/// A time to the second, in UTC: what is done twice in a minute must not look like one.
-pub(crate) fn second(at: ic_base::Timestamp) -> String {
-    format!("{}Z", &at.to_string()[..19])
-}
-
 /// How many columns the terminal has; `None`: standard output is none.
 pub(crate) fn screen() -> Option<usize> {
     use std::io::IsTerminal;
@@ -138,21 +95,6 @@ pub(crate) fn when(now: ic_base::Timestamp, at: ic_base::Timestamp) -> String {
     }
 }
 
-/// How long ago something was: `just now`, `42 s ago`, `3 min ago`, `5 h ago`, `12 d ago`. A clock that was set back makes it `just now`.
-pub(crate) fn age(now: ic_base::Timestamp, at: ic_base::Timestamp) -> String {
-    const MINUTE: i64 = 60;
-    const HOUR: i64 = 60 * MINUTE;
-    const DAY: i64 = 24 * HOUR;
-    match now.millis().saturating_sub(at.millis()) / 1000 {
-        ..10 => "just now".to_owned(),
-        seconds @ 10..MINUTE => format!("{seconds} s ago"),
-        seconds @ MINUTE..HOUR => format!("{} min ago", seconds / MINUTE),
-        // Up to two days: "1 d ago" would not tell yesterday morning from yesterday evening.
-        seconds if seconds < 2 * DAY => format!("{} h ago", seconds / HOUR),
-        seconds => format!("{} d ago", seconds / DAY),
-    }
-}
-
 /// A text that takes at most so many columns: a longer one ends in an ellipsis.
 pub(crate) fn cut_to(text: &str, columns: usize) -> String {
     if text.width() <= columns {
@@ -170,27 +112,7 @@ pub(crate) fn cut_to(text: &str, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ic_base::Timestamp;
-
-    use super::{age, cut_to, plain, shell_word};
-
-    #[test]
-    fn ages_are_counted_in_what_people_say() {
-        const AGES: [(i64, &str); 9] = [
-            (-5, "just now"),
-            (9, "just now"),
-            (10, "10 s ago"),
-            (59, "59 s ago"),
-            (60, "1 min ago"),
-            (3599, "59 min ago"),
-            (3600, "1 h ago"),
-            (48 * 3600 - 1, "47 h ago"),
-            (48 * 3600, "2 d ago"),
-        ];
-        for (seconds, said) in AGES {
-            assert_eq!(age(Timestamp(1_000_000_000 + seconds * 1000), Timestamp(1_000_000_000)), said);
-        }
-    }
+    use super::{cut_to, shell_word};
 
     #[test]
     fn a_text_is_cut_to_columns_whatever_its_characters_are() {
@@ -207,12 +129,5 @@ mod tests {
         assert_eq!(shell_word("a b"), "'a b'");
         assert_eq!(shell_word("it's"), r"'it'\''s'");
         assert_eq!(shell_word(""), "''");
-    }
-
-    #[test]
-    fn text_from_outside_cannot_steer_a_terminal() {
-        assert_eq!(plain("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb c");
-        assert_eq!(plain("x\u{202e}y\u{61c}"), "x\\u{202e}y\\u{61c}");
-        assert_eq!(plain("計劃 é"), "計劃 é");
     }
 }

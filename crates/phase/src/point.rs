@@ -136,11 +136,29 @@ pub fn of_run(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Point>> {
     snapshot.query_all(&sql, &[&run_id.as_str()], from_row)
 }
 
-/// The newest points of a run, newest first.
-pub fn newest_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, at_most: usize) -> Result<Vec<Point>> {
-    let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 ORDER BY seq DESC LIMIT $2");
+/// The newest points of a run from before the event `before`, newest first.
+pub fn newest_of_run(
+    snapshot: &Snapshot<'_>,
+    run_id: &RunId,
+    before: Seq,
+    at_most: usize,
+) -> Result<Vec<Point>> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3");
     let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    snapshot.query_all(&sql, &[&run_id.as_str(), &at_most], from_row)
+    snapshot.query_all(&sql, &[&run_id.as_str(), &before, &at_most], from_row)
+}
+
+/// The oldest points of a run at the event `from` or after it, oldest first.
+pub fn oldest_of_run(
+    snapshot: &Snapshot<'_>,
+    run_id: &RunId,
+    from: Seq,
+    at_most: usize,
+) -> Result<Vec<Point>> {
+    let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3");
+    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    snapshot.query_all(&sql, &[&run_id.as_str(), &from, &at_most], from_row)
 }
 
 /// The points of this kind and name, of all runs, oldest first.

@@ -17,7 +17,7 @@ mod list;
 mod row;
 mod settings;
 pub use closed::{close_for_rollback, fence, reopen, reopen_cancelled, settle_rollback, undo_rollback};
-pub use list::{Filter, list};
+pub use list::{Filter, list, search};
 pub use row::{Run, RunStatus, get};
 pub use settings::{MAX_METADATA, Settings, redact_settings, set};
 

@@ -51,25 +51,71 @@ impl Listed {
 
 /// The newest points of a run, newest first, those aside that a rollback took back unless `all`.
 pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Result<Vec<Listed>> {
-    list_among(snapshot, run, &table::of_run(snapshot, &run.id)?, all, at_most)
+    list_among(snapshot, run, &table::of_run(snapshot, &run.id)?, Part { all, before: Seq::MAX, at_most })
 }
 
-/// As [`list`], of a run with these rollbacks.
+/// Which part of the points of a run is listed: the newest before an event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    /// Those too that a rollback took back.
+    pub(super) all: bool,
+    /// Only those from before this event.
+    pub(super) before: Seq,
+    /// At most so many.
+    pub(super) at_most: usize,
+}
+
+/// As [`list`], a part of the points of a run with these rollbacks.
 pub(super) fn list_among(
     snapshot: &Snapshot<'_>,
     run: &Run,
     rollbacks: &[RollbackRecord],
-    all: bool,
+    part: Part,
+) -> Result<Vec<Listed>> {
+    let choice = Choice { run, rollbacks, part };
+    let before = part.before;
+    let mut found = choice.newest(|most| of_points(snapshot, run, before, most))?;
+    // Which move out of a phase a reference means is known from the newest on.
+    found.extend(choice.newest(|most| moves(snapshot, run, most))?);
+    found.extend(choice.newest(|most| asked_for(snapshot, run, before, most))?);
+    found.extend((run.seq < before).then(|| Found::created(run)));
+    newest_first(&mut found);
+    found.truncate(part.at_most);
+    all_listed(snapshot, run, rollbacks, found)
+}
+
+/// The oldest points of a run at an event or after it, newest first: what came next. Those too that a rollback took back.
+pub(super) fn list_from(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    rollbacks: &[RollbackRecord],
+    from: Seq,
     at_most: usize,
 ) -> Result<Vec<Listed>> {
-    let choice = Choice { run, rollbacks, all, at_most };
-    let mut found = choice.newest(|most| of_points(snapshot, run, most))?;
-    found.extend(choice.newest(|most| moves(snapshot, run, most))?);
-    found.extend(choice.newest(|most| asked_for(snapshot, run, most))?);
-    found.push(Found { seq: run.seq, reference: "created".to_owned(), source: Source::Created, by: None });
-    // Steps that began from one look at the tree share an event; their names keep the order the same in every call.
+    let points = point::oldest_of_run(snapshot, &run.id, from, at_most)?;
+    let mut found: Vec<Found> = points.into_iter().map(Found::of_point).collect();
+    let asked_for = record::manual_of_run_since(snapshot, &run.id, from, at_most)?;
+    found.extend(asked_for.into_iter().map(Found::of_checkpoint));
+    found.extend(moves(snapshot, run, usize::MAX)?.into_iter().filter(|one| one.seq >= from));
+    found.extend((run.seq >= from).then(|| Found::created(run)));
+    let choice = Choice { run, rollbacks, part: Part { all: true, before: Seq::MAX, at_most } };
+    newest_first(&mut found);
+    choice.choose(&mut found);
+    found.drain(..found.len().saturating_sub(at_most));
+    all_listed(snapshot, run, rollbacks, found)
+}
+
+/// Steps that began from one look at the tree share an event; their names keep the order the same in every call.
+fn newest_first(found: &mut [Found]) {
     found.sort_by(|one, other| (other.seq, &other.reference).cmp(&(one.seq, &one.reference)));
-    found.truncate(at_most);
+}
+
+fn all_listed(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    rollbacks: &[RollbackRecord],
+    found: Vec<Found>,
+) -> Result<Vec<Listed>> {
     let is_reached = |seq: Seq| rollbacks.iter().any(|by| by.status.stands() && by.cut_seq == seq);
     found.into_iter().map(|one| one.listed(snapshot, run, is_reached)).collect()
 }
@@ -93,19 +139,18 @@ enum Source {
 struct Choice<'c> {
     run: &'c Run,
     rollbacks: &'c [RollbackRecord],
-    all: bool,
-    at_most: usize,
+    part: Part,
 }
 
 impl Choice<'_> {
     /// The newest of one kind of source that are to be listed: as many as are wanted, or all there are.
     fn newest(&self, fetch: impl Fn(usize) -> Result<Vec<Found>>) -> Result<Vec<Found>> {
-        let mut most = self.at_most;
+        let mut most = self.part.at_most;
         loop {
             let mut found = fetch(most)?;
             let is_all = found.len() < most;
             self.choose(&mut found);
-            if is_all || found.len() >= self.at_most {
+            if is_all || found.len() >= self.part.at_most {
                 return Ok(found);
             }
             // However many were rolled back in between. Each round reads again what the one before it did, so it reads far more.
@@ -120,10 +165,11 @@ impl Choice<'_> {
         let mut seen = HashSet::new();
         // Of several moves out of one phase the reference means the newest, and none of a phase that the run has not left.
         found.retain(|one| match (&one.by, &one.source) {
-            (Some(_), _) => self.all,
+            (Some(_), _) => self.part.all,
             (None, Source::Move { from, .. }) if !self.has_left(from) => false,
             (None, _) => seen.insert(one.reference.clone()),
         });
+        found.retain(|one| one.seq < self.part.before);
     }
 
     fn taken_back_by(&self, found: &Found) -> Option<&RollbackRecord> {
@@ -147,15 +193,9 @@ pub(super) fn covers(rollback: &RollbackRecord, seq: Seq, is_move: bool) -> bool
     (rollback.cut_seq < seq || is_undone_move) && seq < rollback.seq
 }
 
-fn of_points(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<Found>> {
-    let points = point::newest_of_run(snapshot, &run.id, at_most)?;
-    let found = |point: Point| Found {
-        seq: point.seq,
-        reference: reference(&point),
-        source: Source::Point(Box::new(point)),
-        by: None,
-    };
-    Ok(points.into_iter().map(found).collect())
+fn of_points(snapshot: &Snapshot<'_>, run: &Run, before: Seq, at_most: usize) -> Result<Vec<Found>> {
+    let points = point::newest_of_run(snapshot, &run.id, before, at_most)?;
+    Ok(points.into_iter().map(Found::of_point).collect())
 }
 
 /// The moves that left a phase.
@@ -175,18 +215,34 @@ fn moves(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<Found
     Ok(moves)
 }
 
-fn asked_for(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Vec<Found>> {
-    let checkpoints = record::manual_of_run(snapshot, &run.id, at_most)?;
-    let found = |checkpoint: Checkpoint| Found {
-        seq: checkpoint.seq,
-        reference: format!("checkpoint:{}", checkpoint.id.short()),
-        source: Source::Checkpoint(Box::new(checkpoint)),
-        by: None,
-    };
-    Ok(checkpoints.into_iter().map(found).collect())
+fn asked_for(snapshot: &Snapshot<'_>, run: &Run, before: Seq, at_most: usize) -> Result<Vec<Found>> {
+    let checkpoints = record::manual_of_run(snapshot, &run.id, before, at_most)?;
+    Ok(checkpoints.into_iter().map(Found::of_checkpoint).collect())
 }
 
 impl Found {
+    fn of_point(point: Point) -> Self {
+        Self {
+            seq: point.seq,
+            reference: reference(&point),
+            source: Source::Point(Box::new(point)),
+            by: None,
+        }
+    }
+
+    fn of_checkpoint(checkpoint: Checkpoint) -> Self {
+        Self {
+            seq: checkpoint.seq,
+            reference: format!("checkpoint:{}", checkpoint.id.short()),
+            source: Source::Checkpoint(Box::new(checkpoint)),
+            by: None,
+        }
+    }
+
+    fn created(run: &Run) -> Self {
+        Self { seq: run.seq, reference: "created".to_owned(), source: Source::Created, by: None }
+    }
+
     fn listed(self, snapshot: &Snapshot<'_>, run: &Run, is_reached: impl Fn(Seq) -> bool) -> Result<Listed> {
         let first = || run.chain.first().to_owned();
         let (mut parent_id, mut is_marked) = (None, false);

@@ -1,6 +1,6 @@
 //! What a run can go back to and how it went back before, as one list.
 
-use ic_base::{DispatchId, Result, RollbackId, Seq, Timestamp};
+use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, RollbackId, Seq, Timestamp};
 use ic_checkpoint::diff::{self, Change};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record::{self, Checkpoint, Link};
@@ -11,7 +11,7 @@ use ic_phase::{Run, run};
 use ic_store::{OpenOptions, Snapshot};
 use ic_worktree::look_into_store;
 
-use super::list::{self, Listed};
+use super::list::{self, Listed, Part};
 use super::own;
 
 /// Which part of a log is wanted.
@@ -26,8 +26,8 @@ pub struct Page {
 }
 
 impl Page {
-    fn holds(&self, entry: &Entry) -> bool {
-        self.before.is_none_or(|before| entry.seq < before)
+    fn part(self) -> (Seq, usize) {
+        (self.before.unwrap_or(Seq::MAX), self.at_most)
     }
 }
 
@@ -62,6 +62,8 @@ pub enum What {
         point: Box<Listed>,
         /// What happened to files from there to the next point, or to the newest checkpoint of the run; `None` where that is not known.
         files: Option<Files>,
+        /// The checkpoint up to which they are counted; `None` where that is not known.
+        until: Option<CheckpointId>,
         /// How many commits were recorded for the dispatch that it stands before; `None` if it stands before none.
         commits: Option<usize>,
     },
@@ -95,25 +97,120 @@ impl Files {
 /// The newest points and rollbacks of a run, newest first. What files changed is left unknown where the content store is missing, another ledger's or damaged: a list must not fail for
 /// what `ic health` says.
 pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, page: Page) -> Result<Log> {
-    let mut log = counted(kernel, options, run, page)?;
+    let mut log = counted(kernel, options, run, page.all, page.part())?;
     count_own(kernel, options, log.entries.iter_mut())?;
     Ok(log)
 }
 
-/// As [`log`], with all that changed at each point, whoever did it.
-fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, page: Page) -> Result<Log> {
-    let mut log = kernel.read(|snapshot| entries(snapshot, run, page))?;
+/// As [`log`], those from before an event: a page of it. The event of its last entry is where the next one begins, so points of one event
+/// stand on one page.
+pub fn page(
+    kernel: &Kernel,
+    options: OpenOptions,
+    run: &Run,
+    all: bool,
+    (before, at_most): (Seq, usize),
+) -> Result<Log> {
+    let mut log = counted(kernel, options, run, all, (before, at_most))?;
+    if log.has_more
+        && let (Some(first), Some(last)) = (log.entries.first(), log.entries.last())
+        && first.seq != last.seq
+    {
+        // Others of this event may be among those that were left out.
+        let last = last.seq;
+        log.entries.retain(|entry| entry.seq != last);
+    }
+    count_own(kernel, options, log.entries.iter_mut())?;
+    Ok(log)
+}
+
+/// The newest points and rollbacks of a run, those too that were rolled back, without what changed at each: for a drawing of it.
+pub fn drawn(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Log> {
+    entries(snapshot, run, true, (Seq::MAX, at_most))
+}
+
+/// One point of a run, by its event and its reference, with what changed up to the next one; and the point before it on its branch.
+///
+/// Errors: `point_not_found`.
+pub fn at(
+    kernel: &Kernel,
+    options: OpenOptions,
+    run: &Run,
+    (seq, reference): (Seq, &str),
+) -> Result<(Entry, Option<Listed>)> {
+    let is_it = |entry: &Entry| matches!(&entry.what, What::Point { point, .. } if point.seq == seq && point.reference == reference);
+    let (mut entries, before) = kernel.read(|snapshot| {
+        let rollbacks = table::of_run(snapshot, &run.id)?;
+        let entries = following(snapshot, run, &rollbacks, seq)?;
+        let part = Part { all: true, before: seq, at_most: NEIGHBOURS };
+        let older = list::list_among(snapshot, run, &rollbacks, part)?;
+        let branch = entries.iter().find(|entry| is_it(entry)).map(|entry| entry.taken_back_by.clone());
+        let is_before = |one: &Listed| {
+            let taken_back_by = covering(&rollbacks, one.seq, one.kind == "phase");
+            one.checkpoint_id.is_some()
+                && branch.as_ref().is_some_and(|branch| taken_back_by.iter().all(|by| branch.contains(by)))
+        };
+        Ok((entries, older.into_iter().find(is_before)))
+    })?;
+    if let Ok(Some(objects)) = look_into_store(kernel, options) {
+        let is_whole = entries.len() < NEIGHBOURS;
+        objects.at_one_moment(|| {
+            kernel.read(|snapshot| count_files(snapshot, &objects, run, &mut entries, is_whole))
+        })?;
+    }
+    entries.retain(is_it);
+    count_own(kernel, options, entries.iter_mut())?;
+    let missing = || {
+        Diagnosis::new(
+            Code::PointNotFound,
+            format!("The run {} has no point {reference:?} at event {seq}.", run.id.short()),
+        )
+        .hint(format!("see its points: ic log {} --all", run.id.short()))
+        .detail("point", reference)
+    };
+    Ok((entries.into_iter().next().ok_or_else(missing)?, before))
+}
+
+/// Among so many points next to one the next of its branch is looked for.
+const NEIGHBOURS: usize = 64;
+
+/// The points from an event on, newest first, as far as they are looked at.
+fn following(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    rollbacks: &[RollbackRecord],
+    from: Seq,
+) -> Result<Vec<Entry>> {
+    let points = list::list_from(snapshot, run, rollbacks, from, NEIGHBOURS)?;
+    points.into_iter().map(|point| of_point(snapshot, rollbacks, point)).collect()
+}
+
+/// As [`page`], with all that changed at each point, whoever did it.
+fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (Seq, usize)) -> Result<Log> {
+    let mut log = kernel.read(|snapshot| entries(snapshot, run, all, part))?;
     let is_captured =
         |entry: &Entry| matches!(&entry.what, What::Point { point, .. } if point.checkpoint_id.is_some());
     if log.entries.iter().any(is_captured)
         && let Ok(Some(objects)) = look_into_store(kernel, options)
     {
         objects.at_one_moment(|| {
-            kernel.read(|snapshot| count_files(snapshot, &objects, run, page, &mut log.entries))
+            kernel.read(|snapshot| {
+                // What the newest point of a page began ends at a point of the page before.
+                let rollbacks = table::of_run(snapshot, &run.id)?;
+                let newer = if part.0 == Seq::MAX {
+                    Vec::new()
+                } else {
+                    following(snapshot, run, &rollbacks, part.0)?
+                };
+                let (is_whole, others) = (newer.len() < NEIGHBOURS, newer.len());
+                let mut together = newer;
+                together.append(&mut log.entries);
+                count_files(snapshot, &objects, run, &mut together, is_whole)?;
+                log.entries = together.split_off(others);
+                Ok(())
+            })
         })?;
     }
-    // What is newer was only looked at for where its neighbours end.
-    log.entries.retain(|entry| page.holds(entry));
     Ok(log)
 }
 
@@ -124,7 +221,7 @@ pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: Page) -> Result<
     let (mut found, mut has_more) = (Vec::new(), false);
     for run in runs {
         let run = kernel.read(|snapshot| run::get(snapshot, &run))?;
-        let log = counted(kernel, options, &run, page)?;
+        let log = counted(kernel, options, &run, page.all, page.part())?;
         has_more |= log.has_more;
         let is_wanted = |entry: &Entry| match &entry.what {
             What::Point { point, .. } => !matches!(point.kind, "created" | "phase"),
@@ -161,15 +258,15 @@ fn count_own<'e>(
 /// Of so many runs of sessions the newest entries are looked for: a session that is resumed has a run for each time.
 const NEWEST_RUNS: i64 = 30;
 
-/// The entries of a page, and those that are newer.
-fn entries(snapshot: &Snapshot<'_>, run: &Run, page: Page) -> Result<Log> {
-    let Page { all, before, at_most } = page;
+fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, (before, at_most): (Seq, usize)) -> Result<Log> {
     let rollbacks = table::of_run(snapshot, &run.id)?;
+    // One more tells whether there are more.
+    let wanted = at_most.saturating_add(1);
     let mut entries = Vec::new();
-    for point in points(snapshot, run, &rollbacks, page)? {
+    for point in list::list_among(snapshot, run, &rollbacks, Part { all, before, at_most: wanted })? {
         entries.push(of_point(snapshot, &rollbacks, point)?);
     }
-    for rollback in &rollbacks {
+    for rollback in rollbacks.iter().filter(|rollback| rollback.seq < before) {
         let taken_back_by = covering(&rollbacks, rollback.seq, false);
         let stands = rollback.status.stands() && taken_back_by.is_empty();
         if all || stands {
@@ -179,31 +276,9 @@ fn entries(snapshot: &Snapshot<'_>, run: &Run, page: Page) -> Result<Log> {
     }
     // Stable: points of one event keep their order.
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.seq));
-    let newer = before.map_or(0, |before| entries.partition_point(|entry| entry.seq >= before));
-    let end = newer.saturating_add(at_most);
-    let has_more = entries.len() > end;
-    entries.truncate(end);
+    let has_more = entries.len() > at_most;
+    entries.truncate(at_most);
     Ok(Log { entries, has_more })
-}
-
-/// The points of a page with one more, which tells whether there are more, and those that are newer.
-fn points(
-    snapshot: &Snapshot<'_>,
-    run: &Run,
-    rollbacks: &[RollbackRecord],
-    page: Page,
-) -> Result<Vec<Listed>> {
-    let wanted = page.at_most.saturating_add(1);
-    let mut most = wanted;
-    loop {
-        let found = list::list_among(snapshot, run, rollbacks, page.all, most)?;
-        let newer = page.before.map_or(0, |before| found.iter().filter(|one| one.seq >= before).count());
-        if found.len() < most || found.len() - newer >= wanted {
-            return Ok(found);
-        }
-        // However many are newer. Each round reads again what the one before it did, so it reads far more.
-        most = most.saturating_mul(4);
-    }
 }
 
 fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord], point: Listed) -> Result<Entry> {
@@ -215,7 +290,7 @@ fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord], point: Listed
     };
     let taken_back_by = covering(rollbacks, point.seq, point.kind == "phase");
     let (seq, created_at) = (point.seq, point.created_at);
-    let what = What::Point { point: Box::new(point), files: None, commits };
+    let what = What::Point { point: Box::new(point), files: None, until: None, commits };
     Ok(Entry { seq, created_at, what, taken_back_by })
 }
 
@@ -225,28 +300,25 @@ fn covering(rollbacks: &[RollbackRecord], seq: Seq, is_move: bool) -> Vec<Rollba
     rollbacks.iter().rev().filter(is_one).map(|one| one.id.clone()).collect()
 }
 
-/// Counts what changed from each point of a page that was captured to the next one of its own branch.
+/// Counts what changed from each point that was captured to the next one of its own branch.
+/// `is_whole`: the newest entry is the newest of all.
 fn count_files(
     snapshot: &Snapshot<'_>,
     objects: &Objects,
     run: &Run,
-    page: Page,
     entries: &mut [Entry],
+    is_whole: bool,
 ) -> Result<()> {
     // The nearest newer points of each branch, by what took the branch back: two events, because points may share one. What a subagent did
     // is a part of what its prompt did.
     let mut newer: Vec<(Vec<RollbackId>, Checkpoint, bool)> = Vec::new();
     for entry in entries {
-        let is_wanted = page.holds(entry);
-        let What::Point { point, files, .. } = &mut entry.what else { continue };
+        let What::Point { point, files, until, .. } = &mut entry.what else { continue };
         let Some(id) = &point.checkpoint_id else { continue };
         let checkpoint = record::get(snapshot, id)?;
-        if !is_wanted {
-            newer.push((entry.taken_back_by.clone(), checkpoint, point.is_of_subagent()));
-            continue;
-        }
         if let Some(end) = end_of(snapshot, point)? {
             *files = changes(objects, &checkpoint, &end);
+            *until = files.map(|_| end.id);
             newer.push((entry.taken_back_by.clone(), checkpoint, point.is_of_subagent()));
             continue;
         }
@@ -258,10 +330,11 @@ fn count_files(
         let next = of_branch.map(|(_, next, _)| next).find(|next| next.seq > checkpoint.seq).cloned();
         let next = match next {
             // What the newest point began is seen by whatever was captured last.
-            None if entry.taken_back_by.is_empty() => newest_of(snapshot, run, &checkpoint)?,
+            None if entry.taken_back_by.is_empty() && is_whole => newest_of(snapshot, run, &checkpoint)?,
             next => next,
         };
-        *files = next.and_then(|next| changes(objects, &checkpoint, &next));
+        *files = next.as_ref().and_then(|next| changes(objects, &checkpoint, next));
+        *until = next.filter(|_| files.is_some()).map(|next| next.id);
         newer.push((entry.taken_back_by.clone(), checkpoint, is_part));
     }
     Ok(())

@@ -12,6 +12,7 @@ pub mod coverage;
 pub mod order;
 pub mod owner;
 pub mod process;
+mod said;
 pub mod tail;
 pub mod undo;
 

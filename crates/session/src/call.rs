@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use ic_base::mask::mask;
 use ic_base::{CallId, Code, Diagnosis, DispatchId, Result, Seq, SessionId, Timestamp, title};
-use ic_store::{Row, Snapshot, Transaction};
+use ic_store::{Row, Snapshot, Transaction, containing};
 
 /// A tool call that may change files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -244,6 +244,15 @@ pub fn work_of_agent(
 pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec<Call>> {
     let sql = format!("SELECT {COLUMNS} FROM calls WHERE dispatch_id = $1 ORDER BY began_seq, id");
     snapshot.query_all(&sql, &[&dispatch.as_str()], from_row)
+}
+
+/// The newest calls that were asked to do, or named a path, that contains this text, newest first. The case of ASCII letters does not count.
+pub fn search(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<Call>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM calls WHERE lower(line) LIKE $1 ESCAPE '\\' OR lower(paths) LIKE $1 ESCAPE '\\' \
+         ORDER BY began_seq DESC, id DESC LIMIT $2"
+    );
+    snapshot.query_all(&sql, &[&containing(text), &limit], from_row)
 }
 
 /// The calls that may have changed something between two events, oldest first.

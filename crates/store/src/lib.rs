@@ -48,7 +48,7 @@ pub use migrate::LATEST;
 pub use remembered::{Behind, accept};
 pub use side::{Durability, Side, SideSchema, accept_side, remove_side};
 pub use transaction::{Snapshot, Transaction};
-pub use values::{Param, Row, path_bytes, path_from_bytes};
+pub use values::{Param, Row, containing, path_bytes, path_from_bytes};
 
 /// The version of SQLite that is built in, as in `3.51.3`.
 pub fn sqlite_version() -> &'static str {

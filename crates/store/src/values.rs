@@ -12,6 +12,18 @@ use crate::error::diagnose;
 /// A value that a statement can be given: `&[&id.as_str(), &seq]`.
 pub type Param<'a> = &'a dyn rusqlite::ToSql;
 
+/// The pattern of `lower(column) LIKE $1 ESCAPE '\'` for what contains this text, whatever its ASCII letters' case.
+pub fn containing(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c.to_ascii_lowercase());
+    }
+    pattern + "%"
+}
+
 /// One row of a result. Columns are counted from 0, in the order of the SELECT.
 pub struct Row<'a>(pub(crate) &'a rusqlite::Row<'a>);
 

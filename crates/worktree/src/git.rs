@@ -26,6 +26,38 @@ pub struct GitRestore {
     pub kept_below: Option<String>,
 }
 
+impl GitRestore {
+    /// What moves and how, a pair for each, for people: branches, HEAD, the index, the stash.
+    pub fn moves(&self) -> Vec<(String, String)> {
+        let short = |oid: &Option<String>| {
+            oid.as_deref().map_or("gone".to_owned(), |oid| oid[..oid.len().min(8)].to_owned())
+        };
+        let mut moves = Vec::new();
+        for moved in &self.plan.refs {
+            let name = String::from_utf8_lossy(&moved.name).into_owned();
+            let name = name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned();
+            let how = match &moved.from {
+                None => format!("made again at {}", short(&moved.to)),
+                Some(_) => format!("{} → {}", short(&moved.from), short(&moved.to)),
+            };
+            moves.push((name, how));
+        }
+        if self.plan.head {
+            let branch = self.target.standing_on();
+            let to = branch.unwrap_or_else(|| short(&self.target.head));
+            moves.push(("HEAD".to_owned(), format!("→ {to}")));
+        }
+        if self.plan.index {
+            moves.push(("index".to_owned(), "restored as it was".to_owned()));
+        }
+        if self.plan.stash {
+            let how = "restored as it was; entries made since leave it, and are kept";
+            moves.push(("stash".to_owned(), how.to_owned()));
+        }
+        moves
+    }
+}
+
 /// A warning of files with ignore rules that only git has.
 fn rules_left_out(paths: &[Vec<u8>]) -> Option<Warning> {
     let first = paths.first()?;

@@ -4,6 +4,7 @@
 
 pub mod auto;
 pub mod backup;
+pub mod contents;
 mod create;
 mod git;
 pub mod health;

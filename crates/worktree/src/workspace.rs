@@ -7,7 +7,7 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::capture::{self, RuleOptions};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record::{self, Checkpoint};
-use ic_kernel::config::{Checkpointing, Retention};
+use ic_kernel::config::{Checkpointing, Config, Retention};
 use ic_kernel::{Kernel, require_own_project};
 use ic_phase::Run;
 use ic_store::{OpenOptions, Snapshot};
@@ -32,6 +32,25 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// As a configuration says for the project with this root, whose content lies in `store`.
+    pub fn of(
+        config: Config,
+        root: &Path,
+        store: &Path,
+        home: Option<PathBuf>,
+        busy_timeout: Duration,
+    ) -> Self {
+        let setup = config.rewind.map(|rewind| rewind.setup(root, store));
+        Self {
+            state: setup.map(|setup| setup.target),
+            checkpointing: config.checkpointing,
+            retention: config.retention,
+            home,
+            allow_unsafe_root: false,
+            busy_timeout,
+        }
+    }
+
     /// The same, with the tree captured along the way only if that is `wanted`, too.
     #[must_use]
     pub fn capturing(mut self, wanted: bool) -> Self {

@@ -134,14 +134,34 @@ pub fn of_run_named(snapshot: &Snapshot<'_>, run: &RunId, name: &str) -> Result<
     first(snapshot, "run_id = $1 AND name = $2", &[&run.as_str(), &name])
 }
 
-/// The newest checkpoints of a run that a person asked for, newest first, pruned ones too.
-pub fn manual_of_run(snapshot: &Snapshot<'_>, run: &RunId, at_most: usize) -> Result<Vec<Checkpoint>> {
+/// The newest checkpoints of a run that a person asked for, from before the event `before`, newest first, pruned ones too.
+pub fn manual_of_run(
+    snapshot: &Snapshot<'_>,
+    run: &RunId,
+    before: Seq,
+    at_most: usize,
+) -> Result<Vec<Checkpoint>> {
     let sql = format!(
-        "SELECT {} FROM checkpoints WHERE run_id = $1 AND kind = 'manual' ORDER BY seq DESC LIMIT $2",
+        "SELECT {} FROM checkpoints WHERE run_id = $1 AND kind = 'manual' AND seq < $2 ORDER BY seq DESC LIMIT $3",
         Checkpoint::COLUMNS
     );
     let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    snapshot.query_all(&sql, &[&run.as_str(), &at_most], Checkpoint::from_row)
+    snapshot.query_all(&sql, &[&run.as_str(), &before, &at_most], Checkpoint::from_row)
+}
+
+/// The oldest of them at the event `from` or after it, oldest first.
+pub fn manual_of_run_since(
+    snapshot: &Snapshot<'_>,
+    run: &RunId,
+    from: Seq,
+    at_most: usize,
+) -> Result<Vec<Checkpoint>> {
+    let sql = format!(
+        "SELECT {} FROM checkpoints WHERE run_id = $1 AND kind = 'manual' AND seq >= $2 ORDER BY seq LIMIT $3",
+        Checkpoint::COLUMNS
+    );
+    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    snapshot.query_all(&sql, &[&run.as_str(), &from, &at_most], Checkpoint::from_row)
 }
 
 /// The kept checkpoints of a root from one event to another, both included, oldest first.

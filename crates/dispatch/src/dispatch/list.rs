@@ -1,7 +1,7 @@
 //! Lists and counts of dispatches.
 
 use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
-use ic_store::Snapshot;
+use ic_store::{Snapshot, containing};
 
 use super::row::Dispatch;
 use crate::status::{DispatchStatus, Verdict};
@@ -45,6 +45,17 @@ pub fn list(snapshot: &Snapshot<'_>, filter: &Filter<'_>) -> Result<Vec<Dispatch
             Dispatch::from_row,
         ),
     }
+}
+
+/// The newest dispatches whose name or summary contains this text, newest first: the prompts of agents among them. The case of ASCII letters
+/// does not count.
+pub fn search(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<Dispatch>> {
+    let sql = format!(
+        "SELECT {} FROM dispatches WHERE seq > 0 AND (lower(name) LIKE $1 ESCAPE '\\' \
+         OR lower(summary) LIKE $1 ESCAPE '\\') ORDER BY seq DESC LIMIT $2",
+        Dispatch::COLUMNS
+    );
+    snapshot.query_all(&sql, &[&containing(text), &limit], Dispatch::from_row)
 }
 
 /// The dispatches of all runs whose process may write yet, if it lives, newest first.

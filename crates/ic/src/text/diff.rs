@@ -1,28 +1,22 @@
 //! What changed between two trees, as text.
 
 use std::cell::RefCell;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use anstyle::Style;
 use ic_base::{Diagnose, Result};
 use ic_checkpoint::diff::{Change, Difference, State};
-use ic_checkpoint::objects::Objects;
-use ic_checkpoint::rootfs::RootDir;
 use ic_checkpoint::unified::{self, Kind, Side};
 use ic_store::path_from_bytes;
+use ic_worktree::contents::{Contents, LONGEST};
 
 use super::{counted, path_text, style, styled, visible};
 use crate::commands::checkpoint::Shape;
 
-/// Larger contents are not compared line by line.
-const LONGEST: u64 = 16 << 20;
-
 /// Prints differences. It decides about colours itself: what a file holds is printed as it is, save to a terminal, which it
 /// could steer.
 pub(crate) struct Printer<'o> {
-    pub(crate) objects: &'o Objects,
-    /// The newer side is this tree: what the store lacks of it is read where it stands.
-    pub(crate) tree: Option<&'o RootDir>,
+    pub(crate) contents: Contents<'o>,
     pub(crate) colours: bool,
     pub(crate) is_terminal: bool,
     /// What the patch named in its margin only: whoever applies it does not see that.
@@ -89,12 +83,12 @@ impl Printer<'_> {
                 written(writeln!(sink, " {name} | {what}"))?;
                 continue;
             }
-            if self.is_gone(difference)? {
+            if self.contents.is_gone(difference)? {
                 written(writeln!(sink, " {name} | {GONE}"))?;
                 continue;
             }
-            let old = content(self.objects, difference.before.as_ref())?.unwrap_or_default();
-            let new = self.newer(difference)?.unwrap_or_default();
+            let old = self.contents.older(difference)?.unwrap_or_default();
+            let new = self.contents.newer(difference)?.unwrap_or_default();
             let line = if unified::is_binary(&old) || unified::is_binary(&new) {
                 format!("{} -> {} bytes", old.len(), new.len())
             } else {
@@ -118,36 +112,6 @@ impl Printer<'_> {
         ))
     }
 
-    /// The newer content. A look stores nothing, so it may be in the tree alone; what became of it there meanwhile is what it is now.
-    fn newer(&self, difference: &Difference) -> Result<Option<Vec<u8>>> {
-        if let (Some(root), Some(State::File { hash, .. })) = (self.tree, &difference.after)
-            && !self.objects.has(hash)?
-        {
-            let doing = || format!("reading {}", path_from_bytes(&difference.path).display());
-            let file = match root.open_file(&difference.path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                opened => opened.while_doing(doing)?,
-            };
-            let mut content = Vec::new();
-            // A file that grew since it was looked at is not read without end.
-            file.take(LONGEST).read_to_end(&mut content).while_doing(doing)?;
-            return Ok(Some(content));
-        }
-        content(self.objects, difference.after.as_ref())
-    }
-
-    /// Whether a side has no content any more: that is no reason to show nothing of the others.
-    fn is_gone(&self, difference: &Difference) -> Result<bool> {
-        for state in [&difference.before, &difference.after].into_iter().flatten() {
-            if let State::File { hash, .. } = state
-                && self.objects.is_purged(hash)?
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// What of a difference a patch has no place for, and whether it holds the rest.
     fn margin(&self, difference: &Difference) -> Result<(Option<String>, bool)> {
         let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
@@ -162,7 +126,7 @@ impl Printer<'_> {
             (Some(format!("{name}: attributes")), false)
         } else if any(|state| matches!(state, State::File { size, .. } if *size > LONGEST)) {
             (Some(format!("{name}: too large to be compared")), false)
-        } else if change != Some(Change::Mode) && self.is_gone(difference)? {
+        } else if change != Some(Change::Mode) && self.contents.is_gone(difference)? {
             (Some(format!("{name}: {GONE}")), false)
         } else if let Some(mode) = unheld_directory(difference) {
             (Some(format!("directory {name}: {mode}")), true)
@@ -191,7 +155,7 @@ impl Printer<'_> {
         let (old, new) = if is_mode {
             (Some(Vec::new()), Some(Vec::new()))
         } else {
-            (content(self.objects, before)?, self.newer(difference)?)
+            (self.contents.of(before)?, self.contents.newer(difference)?)
         };
         let side = |state: Option<&State>, content| Side { content, mode: git_mode(state) };
         let (old, new) = (side(before, old.as_deref()), side(after, new.as_deref()));
@@ -293,14 +257,6 @@ fn unheld_directory(difference: &Difference) -> Option<String> {
         _ => None,
     };
     of(&difference.before, "deleted").or_else(|| of(&difference.after, "added"))
-}
-
-fn content(objects: &Objects, state: Option<&State>) -> Result<Option<Vec<u8>>> {
-    match state {
-        Some(State::File { hash, .. }) => objects.read(hash).map(Some),
-        Some(State::Symlink(target)) => Ok(Some(target.clone())),
-        _ => Ok(None),
-    }
 }
 
 fn written(result: io::Result<()>) -> Result<()> {

@@ -11,10 +11,9 @@ use ic_checkpoint::manifest::PathText;
 use ic_events::hex;
 use ic_saga::action::{Before, FileBefore, How};
 use ic_saga::{Action, Compensation, State};
-use ic_store::path_from_bytes;
 use serde::Serialize;
 
-use crate::text::{Cell, Table, path_text, plain, shell_word, style, styled};
+use crate::text::{Cell, Table, plain, style, styled};
 use crate::views::PathJson;
 
 shape! {
@@ -193,32 +192,7 @@ pub(crate) fn list(all: &[Compensation]) -> String {
 
 /// What an undo does, in a few words.
 pub(crate) fn action(action: &Action) -> String {
-    let because = |what: &str, reason: &Option<String>| {
-        reason.as_ref().map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}"))
-    };
-    match action {
-        Action::Exec { argv, .. } => {
-            argv.iter().map(|word| shell_word(&mask(word))).collect::<Vec<_>>().join(" ")
-        }
-        Action::Shell { line, .. } => format!("sh: {}", mask(line)),
-        Action::RestoreFiles { files } => files.iter().map(before).collect::<Vec<_>>().join(", "),
-        Action::KillProcess { identity: Some(identity), .. } => format!("end process {}", identity.pid),
-        Action::KillProcess { pid_file: Some(file), .. } => {
-            format!("end the process in {}", path_text(&path_from_bytes(&file.0)))
-        }
-        Action::KillProcess { .. } => "end a process".to_owned(),
-        Action::Skip { reason } => because("needs no undo", reason),
-        Action::Retry { reason } => because("nothing; try it again", reason),
-        Action::Pivot { reason } => because("cannot be undone", reason),
-    }
-}
-
-pub(crate) fn before(file: &FileBefore) -> String {
-    let path = path_text(&path_from_bytes(&file.path.0));
-    match file.before {
-        Before::Absent => format!("remove {path}"),
-        Before::File { .. } | Before::Symlink { .. } => format!("restore {path}"),
-    }
+    action.said()
 }
 
 pub(crate) fn state_style(state: State) -> Style {

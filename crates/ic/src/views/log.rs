@@ -80,7 +80,7 @@ impl LogEntryJson {
     pub(crate) fn new(run: &Run, entry: &Entry) -> Self {
         let rolled_back_by = entry.taken_back_by.first().map(ToString::to_string);
         match &entry.what {
-            What::Point { point, files, commits } => Self::Point(Box::new(PointEntryJson {
+            What::Point { point, files, commits, .. } => Self::Point(Box::new(PointEntryJson {
                 run_id: run.id.to_string(),
                 point: (&**point).into(),
                 file_counts: files.map(FileCountsJson::from),
@@ -249,7 +249,7 @@ fn line(entry: &Entry, name: &str, widest: usize, indent: usize, now: Timestamp)
 /// The rest of an entry's line, in the room that is left.
 fn line_from(entry: &Entry, start: &str, indent: usize) -> String {
     let (title, facts) = match &entry.what {
-        What::Point { point, files, commits } => (title(point), facts(point, *files, *commits)),
+        What::Point { point, files, commits, .. } => (title(point), facts(point, *files, *commits)),
         What::Rollback(rollback) => (went_back(rollback), String::new()),
     };
     let facts = if facts.is_empty() { facts } else { format!("  {facts}") };

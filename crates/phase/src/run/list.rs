@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ic_base::{Result, RunId, Seq};
-use ic_store::{Snapshot, path_bytes};
+use ic_store::{Snapshot, containing, path_bytes};
 
 use super::row::{Run, get};
 
@@ -42,4 +42,13 @@ pub fn list(snapshot: &Snapshot<'_>, filter: &Filter<'_>) -> Result<Vec<Run>> {
             Run::from_row,
         ),
     }
+}
+
+/// The newest runs whose goal contains this text, newest first; the case of ASCII letters does not count.
+pub fn search(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<Run>> {
+    let sql = format!(
+        "SELECT {} FROM runs WHERE seq > 0 AND lower(goal) LIKE $1 ESCAPE '\\' ORDER BY seq DESC LIMIT $2",
+        Run::COLUMNS
+    );
+    snapshot.query_all(&sql, &[&containing(text), &limit], Run::from_row)
 }

@@ -10,6 +10,7 @@ use ic_checkpoint::capture::Progress;
 use ic_checkpoint::diff::Difference;
 use ic_checkpoint::rootfs::RootDir;
 use ic_kernel::Kernel;
+use ic_worktree::contents::Contents;
 use ic_worktree::{Which, Workspace};
 
 use crate::commands::prelude::*;
@@ -87,8 +88,7 @@ impl Diff {
         if let Some(shape) = self.shape(session.output.format, session.output.json_was_asked_for()) {
             let root = RootDir::open(&workspace.root)?;
             let printer = text::diff::Printer {
-                objects: &workspace.objects,
-                tree: self.to.is_none().then_some(&root),
+                contents: Contents { objects: &workspace.objects, tree: self.to.is_none().then_some(&root) },
                 colours: Output::has_colours(),
                 is_terminal: Output::is_terminal(),
                 unheld: RefCell::default(),
@@ -151,8 +151,12 @@ fn bounded(
     most: usize,
 ) -> Result<PatchJson> {
     let objects = &workspace.objects;
-    let printer =
-        text::diff::Printer { objects, tree, colours: false, is_terminal: true, unheld: RefCell::default() };
+    let printer = text::diff::Printer {
+        contents: Contents { objects, tree },
+        colours: false,
+        is_terminal: true,
+        unheld: RefCell::default(),
+    };
     let mut sink = Bounded { bytes: Vec::new(), most, is_full: false };
     let mut cut = None;
     for (at, difference) in differences.iter().enumerate() {

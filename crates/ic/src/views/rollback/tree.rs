@@ -26,7 +26,7 @@ fn git_of(git: &GitRestore, commits: &[LeavingCommit]) -> String {
     }
     let mut out = "\n".to_owned();
     let mut table = Table::headless();
-    for (what, how) in views::checkpoint::git::moves(git) {
+    for (what, how) in git.moves() {
         table.row(vec!["".into(), what.as_str().into(), how.as_str().into()]);
     }
     out += &table.render("");

@@ -1,0 +1,43 @@
+//! What an undo does, for people.
+
+use ic_base::mask::mask;
+use ic_base::said::{path_text, plain};
+use ic_base::shell_word;
+use ic_store::path_from_bytes;
+
+use crate::action::{Action, Before, FileBefore};
+
+impl Action {
+    /// What it does, in a few words; secrets are masked.
+    pub fn said(&self) -> String {
+        let because = |what: &str, reason: &Option<String>| {
+            reason.as_ref().map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}"))
+        };
+        match self {
+            Self::Exec { argv, .. } => {
+                argv.iter().map(|word| shell_word(&plain(&mask(word)))).collect::<Vec<_>>().join(" ")
+            }
+            Self::Shell { line, .. } => format!("sh: {}", mask(line)),
+            Self::RestoreFiles { files } => files.iter().map(FileBefore::said).collect::<Vec<_>>().join(", "),
+            Self::KillProcess { identity: Some(identity), .. } => format!("end process {}", identity.pid),
+            Self::KillProcess { pid_file: Some(file), .. } => {
+                format!("end the process in {}", path_text(&path_from_bytes(&file.0)))
+            }
+            Self::KillProcess { .. } => "end a process".to_owned(),
+            Self::Skip { reason } => because("needs no undo", reason),
+            Self::Retry { reason } => because("nothing; try it again", reason),
+            Self::Pivot { reason } => because("cannot be undone", reason),
+        }
+    }
+}
+
+impl FileBefore {
+    /// What brings back what stood there.
+    pub fn said(&self) -> String {
+        let path = path_text(&path_from_bytes(&self.path.0));
+        match self.before {
+            Before::Absent => format!("remove {path}"),
+            Before::File { .. } | Before::Symlink { .. } => format!("restore {path}"),
+        }
+    }
+}
