@@ -402,7 +402,8 @@ fn only_known_statements_are_no_data() {
 
 #[test]
 fn every_verb_is_asked_for_its_statements() {
-    for (verb, _) in verbs() {
+    // The page has statements of its own, some of which read a whole table: a search (tests/ui).
+    for (verb, _) in verbs().into_iter().filter(|(verb, _)| verb != "ic ui") {
         let words = verb["ic ".len()..].split(" --").next().expect("a verb").to_owned();
         let asked = CALLS.iter().any(|line| *line == words || line.starts_with(&format!("{words} ")));
         assert!(asked, "{verb} is missing");

@@ -6,7 +6,7 @@ use ic_base::{Code, Diagnosis, Result};
 
 use crate::commands::{
     Run, backup, blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook,
-    hooks, init, install, log, man, mcp, redo, rewind, rollback, run, session, status, undo, uninstall,
+    hooks, init, install, log, man, mcp, redo, rewind, rollback, run, session, status, ui, undo, uninstall,
     verbs, version, r#where, workflow,
 };
 use crate::environment::Environment;
@@ -30,6 +30,7 @@ const NOUNS: &str = "\
   blame         The prompts and dispatches that changed a file
   undo          Undo the last work: record, effects, git, files, rows
   redo          Undo the last undo
+  ui            A page in the browser: look at runs, undo, redo
 
 \x1b[1m\x1b[32mThe record:\x1b[0m
   init          Create the ledger of this project
@@ -123,6 +124,7 @@ verbs! {
         Blame(blame::Blame),
         Undo(undo::Undo),
         Redo(redo::Redo),
+        Ui(ui::Ui),
         Init(init::Init),
         /// Runs: create, advance, roll back, inspect
         #[command(subcommand)]

@@ -53,6 +53,7 @@ pub(crate) mod rolling;
 pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod status;
+pub(crate) mod ui;
 pub(crate) mod undo;
 pub(crate) mod uninstall;
 pub(crate) mod version;

@@ -92,6 +92,18 @@ impl Session {
         ic_store::locate(&self.lookup())
     }
 
+    /// What opens the ledger again and again, on behalf of no dispatch and of no session. Errors: `no_ledger`.
+    #[cfg(feature = "ui")]
+    pub(crate) fn opening(&self) -> Result<Opening> {
+        Ok(Opening {
+            place: self.place()?,
+            directory: self.directory.clone(),
+            options: self.options,
+            named_config: self.named_config(),
+            home: self.environment.home.clone(),
+        })
+    }
+
     /// The open ledger, writing on behalf of the environment's dispatch.
     pub(crate) fn kernel(&self) -> Result<Kernel> {
         self.kernel_for(None)
@@ -114,9 +126,8 @@ impl Session {
             self.output.warn_after(Code::LedgerBehind, words);
         }
         let project = Project { directory: self.directory.clone(), root: place.root };
-        let mut kernel = Kernel::new(ledger, context, project);
+        let mut kernel = with_floors_above(Kernel::new(ledger, context, project));
         kernel.caller = self.caller(dispatch)?;
-        kernel.above = Above { is_of_session: ic_session::is_own_run, ..ic_workflow::ABOVE };
         self.join_session(&mut kernel)?;
         Ok(kernel)
     }
@@ -249,16 +260,7 @@ impl Session {
     }
 
     fn settings_in(&self, root: &Path, config: Config, kernel: &Kernel) -> Settings {
-        let store = kernel.store();
-        let setup = config.rewind.map(|rewind| rewind.setup(root, store));
-        Settings {
-            state: setup.map(|setup| setup.target),
-            checkpointing: config.checkpointing,
-            retention: config.retention,
-            home: self.environment.home.clone(),
-            allow_unsafe_root: false,
-            busy_timeout: self.options.busy_timeout,
-        }
+        Settings::of(config, root, kernel.store(), self.environment.home.clone(), self.options.busy_timeout)
     }
 
     /// Says on stderr that a restore of this tree was interrupted, if one was.
@@ -285,6 +287,50 @@ impl Session {
                 None => Err(Diagnosis::new(Code::InvalidReference, "IC_DISPATCH is not a dispatch's id.")),
             },
         }
+    }
+}
+
+/// The same kernel, which can ask of workflows and sessions.
+fn with_floors_above(mut kernel: Kernel) -> Kernel {
+    kernel.above = Above { is_of_session: ic_session::is_own_run, ..ic_workflow::ABOVE };
+    kernel
+}
+
+/// What opens one ledger again and again, from any thread.
+#[cfg(feature = "ui")]
+pub(crate) struct Opening {
+    place: Place,
+    directory: PathBuf,
+    options: OpenOptions,
+    named_config: Option<PathBuf>,
+    home: Option<PathBuf>,
+}
+
+#[cfg(feature = "ui")]
+impl Opening {
+    /// The ledger, opened once more.
+    pub(crate) fn kernel(&self) -> Result<Kernel> {
+        let context = Environment::context();
+        let ledger = Ledger::open(&self.place.db, self.options, &context)?;
+        let project = Project { directory: self.directory.clone(), root: self.place.root.clone() };
+        Ok(with_floors_above(Kernel::new(ledger, context, project)))
+    }
+
+    /// As [`Session::settings_of_project`].
+    pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings> {
+        let root = config::root_of(kernel, project_dir);
+        let config = config::load(&root, self.named_config.as_deref())?.config;
+        Ok(Settings::of(config, &root, kernel.store(), self.home.clone(), self.options.busy_timeout))
+    }
+
+    /// How the ledger is opened.
+    pub(crate) fn options(&self) -> OpenOptions {
+        self.options
+    }
+
+    /// The directory of the ledger.
+    pub(crate) fn store(&self) -> &Path {
+        &self.place.store
     }
 }
 

@@ -199,6 +199,7 @@ const OWN: &[&str] = &[
     "patch_bytes",
     "phases",
     "pid",
+    "port",
     "priority",
     "reason",
     "retries",

@@ -44,6 +44,7 @@ use crate::views::rollback::undone::RollbackUndoneJson;
 use crate::views::run::{PhaseJson, RunJson, RunStatusJson, SkipJson};
 use crate::views::session::{SessionJson, SessionShowJson};
 use crate::views::status::StatusJson;
+use crate::views::ui::UiJson;
 use crate::views::workflow::WorkflowJson;
 use crate::views::workflow::plan::{WorkflowPlanJson, WorkflowRollbackPlanJson};
 
@@ -60,6 +61,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic man", "man"),
     ("ic undo", "rollback"),
     ("ic redo", "rollback-undone"),
+    ("ic ui", "ui"),
     ("ic run create", "run"),
     ("ic run list", "run-list"),
     ("ic run status", "run-status"),
@@ -243,6 +245,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("init", schema::<InitJson>("New or existing ledger")),
         ("version", schema::<VersionJson>("Versions")),
         ("man", schema::<ManJson>("Manual in a directory")),
+        ("ui", schema::<UiJson>("Address of the page")),
         ("session-list", schema::<Vec<SessionJson>>("Sessions of coding agents, oldest first")),
         ("session-show", schema::<SessionShowJson>("Session with its prompts")),
         ("error", error_schema()),

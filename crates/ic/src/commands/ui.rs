@@ -1,0 +1,132 @@
+//! `ic ui`
+
+use crate::commands::prelude::*;
+
+/// Serve a page to look at runs in a browser, and to undo and redo there.
+///
+/// It shows each run as a timeline, what changed at each point, and the plan of an undo before it is done. It answers
+/// on 127.0.0.1 alone, and only to who has the key in the address that it prints: keep that address to yourself. Ctrl-C
+/// ends it; an undo that is under way stops after its current step, and ic rollback resume finishes it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic ui                       # then open the address that it prints
+  ic ui --open
+  ic ui --read-only --port 4000
+  ic ui --json | jq -r .url
+
+docs/UI.md shows the pages.")]
+pub(crate) struct Ui {
+    /// The port [default: any that is free]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    /// Open it in the browser of this desktop
+    #[arg(long)]
+    open: bool,
+    /// Let nothing be changed from the page
+    #[arg(long)]
+    read_only: bool,
+}
+
+#[cfg(not(feature = "ui"))]
+impl Ui {
+    #[allow(clippy::unused_self, reason = "verbs share one shape")]
+    pub(crate) fn run(&self, _: &mut Session) -> Result<Exit> {
+        let _ = (self.port, self.open, self.read_only);
+        Err(Diagnosis::new(Code::Usage, "This build of ic has no page.")
+            .hint("build it with the feature ui, which is on by default; without a browser: ic log"))
+    }
+}
+
+#[cfg(feature = "ui")]
+mod page {
+    use std::fs;
+    use std::io::Write;
+    use std::path::{Path, PathBuf};
+    use std::process::{Command, Stdio};
+    use std::sync::Arc;
+
+    use ic_base::Diagnose;
+    use ic_kernel::Kernel;
+    use ic_store::OpenOptions;
+    use ic_ui::{Address, Options, Project};
+    use ic_worktree::Settings;
+
+    use super::Ui;
+    use crate::commands::prelude::*;
+    use crate::session::Opening;
+    use crate::signals;
+    use crate::views::ui::UiJson;
+
+    impl Ui {
+        pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+            let opening = session.opening()?;
+            let interrupted = signals::interrupted()?;
+            let options = Options { port: self.port, read_only: self.read_only, interrupted };
+            let (place, open) = (opening.store().to_owned(), self.open);
+            let mut opener = None;
+            ic_ui::serve(Arc::new(Here(opening)), options, |address| {
+                if open {
+                    opener = Some(Opener::open(&place, address)?);
+                }
+                let record = UiJson::new(address, self.read_only);
+                session.output.record(&record, || views::ui::served(address, self.read_only)).map(drop)
+            })?;
+            Ok(Exit::Done)
+        }
+    }
+
+    /// This project, opened for each request of the page.
+    struct Here(Opening);
+
+    impl Project for Here {
+        fn kernel(&self) -> Result<Kernel> {
+            self.0.kernel()
+        }
+
+        fn settings(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings> {
+            self.0.settings_of_project(kernel, project_dir)
+        }
+
+        fn options(&self) -> OpenOptions {
+            self.0.options()
+        }
+    }
+
+    /// A file of the user's own that leads a browser to the page: what stands on a command line can be read by every user of the machine.
+    struct Opener(PathBuf);
+
+    impl Opener {
+        fn open(store: &Path, address: &Address) -> Result<Self> {
+            let path = store.join(format!("ui-{}.html", address.port));
+            let doing = || format!("writing {}", path.display());
+            // One that a killed page left has a key that opens nothing any more.
+            let _ = fs::remove_file(&path);
+            let mut file = ic_store::private::create_new(&path).while_doing(doing)?;
+            let page = format!(
+                "<!doctype html><meta charset=\"utf-8\"><title>ic</title><meta http-equiv=\"refresh\" content=\"0; url={0}\"><a href=\"{0}\">Open the page</a>\n",
+                address.url
+            );
+            file.write_all(page.as_bytes()).while_doing(doing)?;
+            let opener = Self(path);
+            let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+            let started = Command::new(program)
+                .arg(&opener.0)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn();
+            started.map(|_| opener).map_err(|error| {
+                Diagnosis::new(Code::Io, format!("{program} could not be started: {error}."))
+                    .hint("leave --open out, and open the address that ic ui prints")
+                    .caused_by(error)
+            })
+        }
+    }
+
+    impl Drop for Opener {
+        fn drop(&mut self) {
+            // What is left leads nowhere once the page has ended.
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+}

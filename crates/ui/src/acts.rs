@@ -1,0 +1,164 @@
+//! What is begun from the page: one thing at a time, on a thread of its own, to its end, whether or not a browser waits for it.
+//!
+//! The journal of rollbacks is the only lasting record. What is kept here tells a browser that waited what became of its own click, as long as
+//! the page lives; a page that is killed leaves a rollback that `ic rollback resume` finishes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use ic_base::{Diagnosis, Result, RollbackId};
+use ic_rollback::compensation::Sink;
+use ic_rollback::{ResumeRequest, UndoRequest};
+use ic_saga::Compensation;
+use ic_worktree::Watch;
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::flags::Wanted;
+
+/// So many acts are remembered.
+const REMEMBERED: usize = 32;
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub(crate) enum Deed {
+    /// An undo, exactly by the plan with this hash.
+    Undo(Wanted, String),
+    /// The undo of a rollback, exactly by the plan with this hash.
+    Redo {
+        /// The rollback.
+        rollback: RollbackId,
+        /// Though effects that were undone are not made again.
+        without_effects: bool,
+        /// The hash of the plan.
+        seen: String,
+    },
+    /// A rollback that is not finished is resumed.
+    Resume(RollbackId),
+}
+
+/// Something that was begun from here.
+pub(crate) struct Act {
+    /// Its number, for its address.
+    pub(crate) number: u64,
+    /// What is done.
+    pub(crate) deed: Deed,
+    end: OnceLock<Result<RollbackId>>,
+    is_over: watch::Sender<bool>,
+}
+
+/// Everything that was begun from here.
+#[derive(Default)]
+pub(crate) struct Acts {
+    all: Mutex<VecDeque<Arc<Act>>>,
+    next: AtomicU64,
+}
+
+impl Act {
+    /// What became of it; `None` while it is done.
+    pub(crate) fn end(&self) -> Option<&Result<RollbackId>> {
+        self.end.get()
+    }
+
+    /// Waits for its end, but no longer than this.
+    pub(crate) async fn wait(&self, patience: Duration) {
+        let mut is_over = self.is_over.subscribe();
+        // What is not over by then is looked at as it is.
+        let _ = tokio::time::timeout(patience, is_over.wait_for(|is_over| *is_over)).await;
+    }
+}
+
+impl Acts {
+    /// The act of this number, as long as it is remembered.
+    pub(crate) fn find(&self, number: u64) -> Option<Arc<Act>> {
+        self.lock().iter().find(|act| act.number == number).cloned()
+    }
+
+    /// Waits until nothing is done any more.
+    pub(crate) async fn idle(&self) {
+        let running: Vec<_> = self.lock().iter().filter(|act| act.end().is_none()).cloned().collect();
+        for act in running {
+            let mut is_over = act.is_over.subscribe();
+            let _ = is_over.wait_for(|is_over| *is_over).await;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<Act>>> {
+        // Nothing is half done under it.
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Begins a deed. `Err`: what is done already, and has to end first.
+pub(crate) fn begin(app: &Arc<App>, deed: Deed) -> std::result::Result<Arc<Act>, Arc<Act>> {
+    let mut all = app.acts.lock();
+    if let Some(running) = all.iter().find(|act| act.end().is_none()) {
+        return Err(running.clone());
+    }
+    let number = app.acts.next.fetch_add(1, Ordering::Relaxed) + 1;
+    let act = Arc::new(Act { number, deed, end: OnceLock::new(), is_over: watch::Sender::new(false) });
+    all.push_back(act.clone());
+    while all.len() > REMEMBERED {
+        all.pop_front();
+    }
+    drop(all);
+    let (app, done) = (app.clone(), act.clone());
+    // Its end is awaited by whoever ends the page: a thread that was left alone would be cut off in its midst.
+    tokio::task::spawn_blocking(move || {
+        let _ = done.end.set(carry_out(&app, &done.deed));
+        done.is_over.send_replace(true);
+    });
+    Ok(act)
+}
+
+fn carry_out(app: &App, deed: &Deed) -> Result<RollbackId> {
+    let kernel = app.project.kernel()?;
+    let watch = Watch { interrupted: app.interrupted.clone(), ..Watch::default() };
+    let of_rollback = |id: &RollbackId| {
+        let run = ic_rollback::run_of(&kernel, id.as_str())?;
+        app.project.settings(&kernel, &run.project_dir)
+    };
+    match deed {
+        Deed::Undo(wanted, plan) => {
+            let run = kernel.read(|snapshot| kernel.run(snapshot, &wanted.run))?;
+            let settings = app.project.settings(&kernel, &run.project_dir)?;
+            let request = wanted.request(Some(plan));
+            let whole = ic_rollback::roll_back(&kernel, &settings, &request, &mut Unseen, &watch)?;
+            whole.rollback.done.map(|(id, _)| id).ok_or_else(unrecorded)
+        }
+        Deed::Redo { rollback, without_effects, seen } => {
+            let settings = of_rollback(rollback)?;
+            let request = redo_of(rollback, *without_effects, Some(seen));
+            ic_rollback::undo(&kernel, &settings, &request, &watch).map(|undone| undone.remembered.id)
+        }
+        Deed::Resume(rollback) => {
+            let settings = of_rollback(rollback)?;
+            let request = ResumeRequest { rollback: rollback.as_str(), ..ResumeRequest::default() };
+            ic_rollback::resume(&kernel, &settings, &request, &mut Unseen, &watch)
+                .map(|outcome| outcome.remembered.id)
+        }
+    }
+}
+
+/// What the redo of a rollback asks. `expect_plan`: the hash of the plan that was seen; `None`: plan only.
+pub(crate) fn redo_of<'a>(
+    rollback: &'a RollbackId,
+    without_effects: bool,
+    expect_plan: Option<&'a str>,
+) -> UndoRequest<'a> {
+    UndoRequest { rollback: rollback.as_str(), without_effects, reason: None, expect_plan }
+}
+
+fn unrecorded() -> Diagnosis {
+    Diagnosis::new(ic_base::Code::Internal, "The rollback was not recorded.")
+}
+
+/// Nobody watches each effect: the journal tells of them.
+struct Unseen;
+
+impl Sink for Unseen {
+    fn begins(&mut self, _: &Compensation) {}
+    fn ended(&mut self, _: &Compensation) {}
+}

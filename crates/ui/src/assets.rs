@@ -1,0 +1,44 @@
+//! The files of the page: one of styles, one script, one picture. They are part of the program; nothing comes from elsewhere.
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+
+/// A file, and the name that browsers ask for.
+pub(crate) struct Asset {
+    pub(crate) name: &'static str,
+    kind: &'static str,
+    content: &'static str,
+}
+
+pub(crate) const STYLE: Asset =
+    Asset { name: "style.css", kind: "text/css; charset=utf-8", content: include_str!("assets/style.css") };
+pub(crate) const SCRIPT: Asset = Asset {
+    name: "page.js",
+    kind: "text/javascript; charset=utf-8",
+    content: include_str!("assets/page.js"),
+};
+pub(crate) const ICON: Asset =
+    Asset { name: "icon.svg", kind: "image/svg+xml", content: include_str!("assets/icon.svg") };
+
+impl Asset {
+    /// Its address, which changes with its content: a browser may keep it for as long as it likes.
+    pub(crate) fn address(&self) -> String {
+        let hash = ic_events::hex(&Sha256::digest(self.content.as_bytes()).into());
+        format!("/assets/{}?{}", self.name, &hash[..12])
+    }
+
+    /// The file of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        [STYLE, SCRIPT, ICON].into_iter().find(|asset| asset.name == name)
+    }
+
+    /// The answer to who asks for it.
+    pub(crate) fn answer(&self) -> Response {
+        let headers = [
+            (header::CONTENT_TYPE, self.kind),
+            (header::CACHE_CONTROL, "private, max-age=31536000, immutable"),
+        ];
+        (headers, self.content).into_response()
+    }
+}

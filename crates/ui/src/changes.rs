@@ -1,0 +1,387 @@
+//! What differs between two states of a working tree: the list of files, and the content of the first of them.
+
+use std::cmp::Ordering;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::diff::{Change, Difference, State};
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::rootfs::RootDir;
+use ic_checkpoint::unified::is_binary;
+use ic_events::hex;
+use ic_worktree::contents::Contents;
+use ic_worktree::{Changes, Which, Workspace};
+use maud::{Markup, html};
+
+use crate::ask::Ask;
+use crate::image;
+use crate::lines::{self, compared};
+use crate::params::Params;
+use crate::text::{EMPTY, Line, counted, in_hex, of_hex, path, query, size};
+
+/// So many files stand on one page.
+const FILES: usize = 60;
+
+/// Of so many of them the lines stand there at once, as long as there are no more of these and nothing takes longer than this.
+const OPENED: usize = 12;
+const LINES: usize = 240;
+const SMALL: u64 = 96 << 10;
+const PATIENCE: Duration = Duration::from_millis(60);
+
+/// Of one file by itself so many lines are shown, if it is no larger.
+const LINES_OF_ONE: usize = 4_000;
+const LARGE: u64 = 1 << 20;
+
+/// The address of the page that a list is a part of, with these in its query.
+pub(crate) type Address<'a> = dyn Fn(&[(&str, &str)]) -> String + 'a;
+
+/// How lines are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum View {
+    /// One below the other.
+    Unified,
+    /// The older beside the newer.
+    Split,
+}
+
+impl View {
+    pub(crate) fn of(params: &Params) -> Self {
+        if params.get("view") == Some("split") { Self::Split } else { Self::Unified }
+    }
+}
+
+/// Two states that are compared: a checkpoint, and a later one or the tree as it is.
+pub(crate) struct Pair<'p> {
+    pub(crate) from: &'p str,
+    pub(crate) to: Option<&'p str>,
+}
+
+impl Pair<'_> {
+    /// In the query of an address.
+    pub(crate) fn pairs(&self) -> Vec<(&'static str, &str)> {
+        vec![("from", self.from), ("to", self.to.unwrap_or("now"))]
+    }
+}
+
+/// How many files changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tally {
+    added: usize,
+    modified: usize,
+    deleted: usize,
+}
+
+/// The differences that are shown on a page, and what there is of all.
+struct Part {
+    tally: Tally,
+    shown: Vec<Difference>,
+    has_more: bool,
+}
+
+/// Opens both sides and lets `work` look at them; what is held is held no longer than that.
+fn opened<T>(
+    ask: &Ask<'_>,
+    pair: &Pair<'_>,
+    work: impl FnOnce(&Workspace<'_>, Changes, Contents<'_>) -> Result<T>,
+) -> Result<T> {
+    let from: Checkpoint = ask.read(|snapshot| record::resolve(snapshot, pair.from))?;
+    let settings = ask.app.project.settings(ask.kernel, &from.root)?;
+    let workspace = Workspace::open(ask.kernel, from.root.clone(), &settings)?;
+    let to = pair.to.map(Which::Id);
+    let compared = ic_worktree::diff(&workspace, Which::Id(from.id.as_str()), to, &[], &Progress::default())?;
+    let tree = if pair.to.is_none() { Some(RootDir::open(&workspace.root)?) } else { None };
+    let contents = Contents { objects: &workspace.objects, tree: tree.as_ref() };
+    let read: Vec<_> = [&compared.from].into_iter().chain(&compared.to).map(|one| &one.id).collect();
+    let done = work(&workspace, compared.changes, contents);
+    ic_worktree::unless_pruned(&workspace, &read, done)
+}
+
+/// The files that differ, from after a path on, with the lines of the first of them. `at`: the page that this is a part of.
+pub(crate) fn list(ask: &Ask<'_>, pair: &Pair<'_>, at: &Address<'_>) -> Result<Markup> {
+    let after = ask.params.get("after").and_then(of_hex);
+    let view = View::of(ask.params);
+    opened(ask, pair, |workspace, changes, contents| {
+        let part = part(workspace, changes, after.as_deref())?;
+        let mut budget = Budget { files: OPENED, lines: LINES, until: Instant::now() + PATIENCE };
+        let mut files = Vec::new();
+        for difference in &part.shown {
+            files.push(file_card(pair, contents, difference, view, &mut budget)?);
+        }
+        let more = part.shown.last().filter(|_| part.has_more).map(|last| {
+            let after = in_hex(&last.path);
+            at(&[of_view(view), vec![("after", after.as_str())]].concat())
+        });
+        Ok(html! {
+            (head(&part.tally, view, after.is_some(), at))
+            @for file in &files { (file) }
+            @if let Some(more) = more { p.more { a rel="next" href=(more) { "More files" } } }
+        })
+    })
+}
+
+fn part(workspace: &Workspace<'_>, changes: Changes, after: Option<&[u8]>) -> Result<Part> {
+    let mut part = Part { tally: Tally::default(), shown: Vec::new(), has_more: false };
+    ic_worktree::changes_of(workspace, changes, &mut |difference| {
+        let Some(change) = difference.change() else { return Ok(()) };
+        match change {
+            Change::Added => part.tally.added += 1,
+            Change::Deleted => part.tally.deleted += 1,
+            Change::Modified | Change::Mode | Change::Attributes | Change::Type => part.tally.modified += 1,
+        }
+        if after.is_some_and(|after| order(&difference.path, after) != Ordering::Greater) {
+            return Ok(());
+        }
+        // What is not shown is only counted: memory does not grow with it.
+        if part.shown.len() < FILES {
+            part.shown.push(difference);
+        } else {
+            part.has_more = true;
+        }
+        Ok(())
+    })?;
+    Ok(part)
+}
+
+/// The order in which differences come: by the names of directories, one after the other.
+fn order(one: &[u8], other: &[u8]) -> Ordering {
+    one.split(|byte| *byte == b'/').cmp(other.split(|byte| *byte == b'/'))
+}
+
+fn head(tally: &Tally, view: View, is_later: bool, at: &Address<'_>) -> Markup {
+    let all = tally.added + tally.modified + tally.deleted;
+    if all == 0 {
+        return html! { p.empty { "No file differs." } };
+    }
+    html! {
+        div.changes-head {
+            p {
+                strong { (counted(all, "file")) }
+                @if tally.added > 0 { span.created { "+" (tally.added) " added" } }
+                @if tally.modified > 0 { span.modified { "~" (tally.modified) " modified" } }
+                @if tally.deleted > 0 { span.deleted { "−" (tally.deleted) " deleted" } }
+            }
+            nav.tabs aria-label="How lines are shown" {
+                a href=(at(&[])) aria-current=[(view == View::Unified).then_some("true")] { "Unified" }
+                a href=(at(&[("view", "split")])) aria-current=[(view == View::Split).then_some("true")] { "Side by side" }
+            }
+        }
+        @if is_later { p { a href=(at(&[])) { "From the first file" } } }
+    }
+}
+
+/// How much more is shown at once.
+struct Budget {
+    files: usize,
+    lines: usize,
+    until: Instant,
+}
+
+fn file_card(
+    pair: &Pair<'_>,
+    contents: Contents<'_>,
+    difference: &Difference,
+    view: View,
+    budget: &mut Budget,
+) -> Result<Markup> {
+    let address = format!(
+        "/compare/file?{}",
+        query(&[pair.pairs(), vec![("path", &in_hex(&difference.path))], of_view(view)].concat())
+    );
+    let is_small = sizes(difference).into_iter().all(|bytes| bytes <= SMALL);
+    let is_shown = is_small && budget.files > 0 && budget.lines > 0 && Instant::now() < budget.until;
+    let body = if is_shown {
+        budget.files -= 1;
+        let (body, lines) = content(contents, difference, view, budget.lines.max(20))?;
+        budget.lines = budget.lines.saturating_sub(lines);
+        body
+    } else {
+        html! { p.later { a href=(address) { "Show" } @if !is_small { span.quiet { " " (sizes_said(difference)) } } } }
+    };
+    Ok(html! {
+        section.file data-row {
+            header {
+                (letter(difference))
+                h3 { a href=(address) data-open { (Line(&path(&difference.path))) } }
+                @if let Some(note) = note(difference) { span.quiet { (note) } }
+            }
+            (body)
+        }
+    })
+}
+
+fn of_view(view: View) -> Vec<(&'static str, &'static str)> {
+    if view == View::Split { vec![("view", "split")] } else { Vec::new() }
+}
+
+/// One file of a comparison, as much of it as can be shown.
+///
+/// Errors: `path_not_found` if it does not differ.
+pub(crate) fn one(ask: &Ask<'_>, pair: &Pair<'_>, wanted: &[u8], view: View) -> Result<Markup> {
+    opened(ask, pair, |workspace, changes, contents| {
+        let mut found = None;
+        ic_worktree::changes_of(workspace, changes, &mut |difference| {
+            if difference.path == wanted && difference.change().is_some() {
+                found = Some(difference);
+            }
+            Ok(())
+        })?;
+        let Some(difference) = found else {
+            return Err(Diagnosis::new(Code::PathNotFound, format!("{} does not differ.", path(wanted))));
+        };
+        let body = if sizes(&difference).into_iter().any(|bytes| bytes > LARGE) {
+            too_large(pair, &difference)
+        } else {
+            content(contents, &difference, view, LINES_OF_ONE)?.0
+        };
+        Ok(html! {
+            section.file {
+                header {
+                    (letter(&difference))
+                    h2 { (Line(&path(wanted))) }
+                    @if let Some(note) = note(&difference) { span.quiet { (note) } }
+                }
+                (body)
+            }
+        })
+    })
+}
+
+fn too_large(pair: &Pair<'_>, difference: &Difference) -> Markup {
+    let to = pair.to.map(|to| format!(" {}", crate::flags::short(to))).unwrap_or_default();
+    let from = crate::flags::short(pair.from);
+    let name = ic_base::shell_word(&ic_store::path_from_bytes(&difference.path).to_string_lossy());
+    html! {
+        p.later { "Too large for a page: " (sizes_said(difference)) ". To see it:" }
+        pre { code { "ic checkpoint diff " (from) (to) " -- " (Line(&name)) } }
+    }
+}
+
+/// The content of both sides, and how many lines of it stand there.
+fn content(
+    contents: Contents<'_>,
+    difference: &Difference,
+    view: View,
+    at_most: usize,
+) -> Result<(Markup, usize)> {
+    let change = difference.change();
+    if matches!(change, Some(Change::Mode | Change::Attributes)) || has_directory(difference) {
+        return Ok((EMPTY, 0));
+    }
+    if contents.is_gone(difference)? {
+        return Ok((html! { p.later { "Its content was purged, or lost." } }, 0));
+    }
+    let (old, new) = (contents.older(difference)?, contents.newer(difference)?);
+    let images = [(&difference.before, &old), (&difference.after, &new)];
+    if images.iter().any(|(_, content)| content.as_ref().is_some_and(|bytes| image::kind(bytes).is_some())) {
+        return Ok((pictures(contents, images)?, 4));
+    }
+    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    if is_binary(&old) || is_binary(&new) {
+        return Ok((html! { p.later { "Not text: " (sizes_said(difference)) "." } }, 1));
+    }
+    let lines = compared(&old, &new, at_most);
+    let drawn = match view {
+        View::Unified => lines::unified(&lines),
+        View::Split => lines::side_by_side(&lines),
+    };
+    Ok((drawn, lines.rows.len()))
+}
+
+/// Two images beside each other.
+fn pictures(contents: Contents<'_>, sides: [(&Option<State>, &Option<Vec<u8>>); 2]) -> Result<Markup> {
+    let mut drawn = Vec::new();
+    for ((state, content), name) in sides.into_iter().zip(["Before", "After"]) {
+        let Some(State::File { hash, size: bytes, .. }) = state else { continue };
+        let is_image = content.as_ref().is_some_and(|bytes| image::kind(bytes).is_some());
+        let is_kept = contents.objects.has(hash)?;
+        drawn.push(html! {
+            figure {
+                figcaption { (name) span.quiet { " " (size(*bytes)) } }
+                @if is_image && is_kept { img src={ "/image/" (hex(hash)) } alt={ (name) ", as the checkpoint has it" } loading="lazy"; }
+                @else if is_image { p.quiet { "It is in no checkpoint yet." } }
+                @else { p.quiet { "No image." } }
+            }
+        });
+    }
+    Ok(html! { div.pictures { @for one in &drawn { (one) } } })
+}
+
+fn has_directory(difference: &Difference) -> bool {
+    let sides = [difference.before.as_ref(), difference.after.as_ref()];
+    difference.change() != Some(Change::Type)
+        && sides.into_iter().flatten().any(|state| matches!(state, State::Directory { .. }))
+}
+
+fn sizes(difference: &Difference) -> Vec<u64> {
+    let sides = [difference.before.as_ref(), difference.after.as_ref()];
+    let size = |state: &State| match state {
+        State::File { size, .. } => Some(*size),
+        State::Symlink(_) | State::Directory { .. } | State::Passed(_) => None,
+    };
+    sides.into_iter().flatten().filter_map(size).collect()
+}
+
+fn sizes_said(difference: &Difference) -> String {
+    let of = |state: &Option<State>| match state {
+        Some(State::File { size: bytes, .. }) => size(*bytes),
+        Some(State::Symlink(_)) => "a link".to_owned(),
+        Some(State::Directory { .. }) => "a directory".to_owned(),
+        Some(State::Passed(_)) | None => "nothing".to_owned(),
+    };
+    format!("{} → {}", of(&difference.before), of(&difference.after))
+}
+
+fn letter(difference: &Difference) -> Markup {
+    let (letter, class, said) = match difference.change() {
+        Some(Change::Added) => ("+", "created", "added"),
+        Some(Change::Deleted) => ("−", "deleted", "deleted"),
+        Some(Change::Mode) => ("m", "modified", "other permissions"),
+        Some(Change::Attributes) => ("o", "modified", "other owner or attributes"),
+        Some(Change::Type) => ("t", "modified", "something else"),
+        Some(Change::Modified) | None => ("~", "modified", "modified"),
+    };
+    html! { span.letter.(class) title=(said) role="img" aria-label=(said) { (letter) } }
+}
+
+/// What changed beside the content.
+fn note(difference: &Difference) -> Option<String> {
+    let mode = |state: &Option<State>| match state {
+        Some(State::File { mode, .. } | State::Directory { mode, .. }) => Some(*mode),
+        _ => None,
+    };
+    match (difference.change(), mode(&difference.before), mode(&difference.after)) {
+        (Some(Change::Mode | Change::Modified), Some(old), Some(new)) if old != new => {
+            Some(format!("mode {old:o} → {new:o}"))
+        }
+        (Some(Change::Attributes), ..) => Some("owner, attributes or other names".to_owned()),
+        (Some(Change::Type), ..) => Some(sizes_said(difference)),
+        _ if has_directory(difference) => Some("empty directory".to_owned()),
+        _ => None,
+    }
+}
+
+/// Where a comparison is made, for people.
+pub(crate) fn place(root: &Path, own: &Path) -> Markup {
+    if root == own {
+        EMPTY
+    } else {
+        html! { span.path { " in " (Line(&crate::text::of_path(root))) } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use super::order;
+
+    #[test]
+    fn files_come_in_the_order_of_their_directories() {
+        assert_eq!(order(b"a/b", b"a-b"), Ordering::Less, "the directory `a` comes before the file `a-b`");
+        assert_eq!(order(b"a", b"a/b"), Ordering::Less);
+        assert_eq!(order(b"a/b", b"a/b"), Ordering::Equal);
+        assert_eq!(order(b"b", b"a/z"), Ordering::Greater);
+    }
+}

@@ -1,0 +1,103 @@
+//! Any two points of a working tree, or one and the tree as it is.
+
+use ic_base::Result;
+use ic_checkpoint::record::{self, Checkpoint};
+use maud::{Markup, html};
+
+use crate::ask::Ask;
+use crate::changes::{self, Pair, View};
+use crate::layout::{Page, trail};
+use crate::text::{EMPTY, Line, Shown, of_hex, path, query, when};
+
+/// The page of a comparison; without two sides, what they can be.
+pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+    let Some(from) = ask.params.get("from") else { return Ok(choose(ask)) };
+    let to = ask.params.get("to").filter(|to| *to != "now");
+    let (older, newer) = sides(ask, from, to)?;
+    let pair = Pair { from: older.id.as_str(), to: newer.as_ref().map(|one| one.id.as_str()) };
+    let at = |more: &[(&str, &str)]| format!("/compare?{}", query(&[pair.pairs(), more.to_vec()].concat()));
+    let body = html! {
+        (trail(&crumbs(&older)))
+        h1 { "Compare" }
+        p.sides { (side(ask, &older)) " → " @if let Some(newer) = &newer { (side(ask, newer)) } @else { strong { "the tree now" } } }
+        (changes::list(ask, &pair, &at)?)
+    };
+    Ok(Page::new("Compare", body))
+}
+
+/// The page of one file of a comparison.
+pub(crate) fn file(ask: &Ask<'_>) -> Result<Page> {
+    let wanted = ask.params.require("path")?;
+    let wanted = of_hex(wanted)
+        .ok_or_else(|| ic_base::Diagnosis::new(ic_base::Code::InvalidValue, "This address names no path."))?;
+    let to = ask.params.get("to").filter(|to| *to != "now");
+    let (older, newer) = sides(ask, ask.params.require("from")?, to)?;
+    let pair = Pair { from: older.id.as_str(), to: newer.as_ref().map(|one| one.id.as_str()) };
+    let view = View::of(ask.params);
+    let hex = crate::text::in_hex(&wanted);
+    let at = |view: &[(&str, &str)]| {
+        format!(
+            "/compare/file?{}",
+            query(&[pair.pairs(), vec![("path", hex.as_str())], view.to_vec()].concat())
+        )
+    };
+    let whole = format!("/compare?{}", query(&pair.pairs()));
+    let body = html! {
+        (trail(&[crumbs(&older), vec![("Compare", whole)]].concat()))
+        div.heading {
+            p.sides { (side(ask, &older)) " → " @if let Some(newer) = &newer { (side(ask, newer)) } @else { strong { "the tree now" } } }
+            nav.tabs aria-label="How lines are shown" {
+                a href=(at(&[])) aria-current=[(view == View::Unified).then_some("true")] { "Unified" }
+                a href=(at(&[("view", "split")])) aria-current=[(view == View::Split).then_some("true")] { "Side by side" }
+            }
+        }
+        h1.path { (Line(&path(&wanted))) }
+        (changes::one(ask, &pair, &wanted, view)?)
+    };
+    Ok(Page::new(crate::text::file_name(&wanted), body))
+}
+
+/// Both sides, the older one first.
+fn sides(ask: &Ask<'_>, from: &str, to: Option<&str>) -> Result<(Checkpoint, Option<Checkpoint>)> {
+    ask.read(|snapshot| {
+        let from = record::resolve(snapshot, from)?;
+        let to = to.map(|to| record::resolve(snapshot, to)).transpose()?;
+        Ok(match to {
+            Some(to) if to.seq < from.seq => (to, Some(from)),
+            to => (from, to),
+        })
+    })
+}
+
+fn crumbs(of: &Checkpoint) -> Vec<(&'static str, String)> {
+    let run = of.link.run_id.as_ref().map(|run| ("Run", format!("/runs/{run}")));
+    [("Runs", "/".to_owned())].into_iter().chain(run).collect()
+}
+
+fn side(ask: &Ask<'_>, one: &Checkpoint) -> Markup {
+    let name = one.link.name.as_deref().or(one.link.message.as_deref());
+    html! {
+        span.side {
+            code { (one.id.short()) }
+            @if let Some(name) = name { " " (Shown(&ic_base::title(name))) }
+            " " (when(ask.now, one.created_at))
+            (changes::place(&one.root, &ask.kernel.project.root))
+        }
+    }
+}
+
+/// A form for both sides.
+fn choose(ask: &Ask<'_>) -> Page {
+    let body = html! {
+        (trail(&[("Runs", "/".to_owned())]))
+        h1 { "Compare" }
+        form.plain action="/compare" method="get" {
+            label { "From checkpoint" input name="from" required placeholder="3f9a12c4" spellcheck="false"; }
+            label { "To" input name="to" placeholder="now" spellcheck="false"; }
+            button type="submit" { "Compare" }
+        }
+        p.quiet { "The page of a point names its checkpoint. " (EMPTY) "An empty second field means the tree as it is." }
+    };
+    let _ = ask;
+    Page::new("Compare", body)
+}

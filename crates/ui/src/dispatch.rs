@@ -1,0 +1,229 @@
+//! A dispatch: what it was asked, what it did, what it cost, and its undo alone.
+
+use ic_base::Result;
+use ic_dispatch::{Dispatch, DispatchStatus, code, dispatch};
+use ic_journal::table;
+use ic_kernel::worker::{Life, life};
+use ic_session::{Call, Session, call};
+use maud::{Markup, html};
+
+use crate::ask::Ask;
+use crate::layout::{Page, notice, trail};
+use crate::runs::address;
+use crate::text::{EMPTY, Line, Shown, counted, of_path, query, rounded, when};
+
+/// More of a kind are counted only.
+const SHOWN: usize = 200;
+
+/// The page of a dispatch.
+pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+    let found = ask.read(|snapshot| {
+        let work = dispatch::resolve(snapshot, ask.id())?;
+        let run = ic_phase::run::get(snapshot, &work.run_id)?;
+        let session = ic_session::of_work(snapshot, &work)?;
+        let below = dispatch::descendants(snapshot, &work.id)?;
+        let calls = call::of_dispatch(snapshot, &work.id)?;
+        Ok((work, run, session, below, calls))
+    })?;
+    let (work, run, session, below, calls) = &found;
+    let (commits, files) = ask
+        .read(|snapshot| Ok((code::commits_of(snapshot, &work.id)?, code::files_of(snapshot, &work.id)?)))?;
+    let name = name(work);
+    let body = html! {
+        (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(run))]))
+        div.heading {
+            h1 { (Shown(&name)) }
+            (badge(work))
+        }
+        (actions(work, &address(run)))
+        (stale(work))
+        @if let Some(error) = &work.error { (notice("bad", "Why it failed", &html! { p.message { (Shown(error)) } })) }
+        @if let Some(summary) = &work.summary { blockquote { (Shown(summary)) } }
+        (facts(ask, work, session.as_ref()))
+        (self::calls(ask, calls))
+        @if !commits.is_empty() {
+            section aria-labelledby="commits" {
+                h2 #commits { "Commits" span.count { (commits.len()) } }
+                ul.items { @for one in commits.iter().rev().take(SHOWN) {
+                    li { code { (one.sha.get(..12).unwrap_or(&one.sha)) } @if one.late { span.tag { "late" } } }
+                } }
+                (more(commits.len()))
+            }
+        }
+        @if !files.is_empty() {
+            section aria-labelledby="files" {
+                h2 #files { "Files" span.count { (files.len()) } }
+                ul.items { @for one in files.iter().take(SHOWN) {
+                    li { span.path { (Line(&of_path(&one.path))) } @if one.late { span.tag { "late" } } }
+                } }
+                (more(files.len()))
+            }
+        }
+        (subagents(ask, below))
+    };
+    Ok(Page::new(name, body).following(run.id.as_str()))
+}
+
+/// What a dispatch is called.
+pub(crate) fn name(work: &Dispatch) -> String {
+    let name = work.work.name.as_deref().or(work.work.agent_type.as_deref());
+    name.map_or_else(|| format!("dispatch {}", work.id.short()), ic_base::title)
+}
+
+/// The state of a dispatch.
+pub(crate) fn badge(work: &Dispatch) -> Markup {
+    if work.rolled_back_by.is_some() {
+        return html! { span.badge.quiet { "undone" } };
+    }
+    let kind = match work.status {
+        DispatchStatus::Pending | DispatchStatus::Running => "live",
+        DispatchStatus::Completed => "good",
+        DispatchStatus::Cancelled => "quiet",
+        DispatchStatus::Failed | DispatchStatus::TimedOut => "bad",
+    };
+    html! { span class={ "badge " (kind) } { (work.status.as_str()) } }
+}
+
+fn actions(work: &Dispatch, run: &str) -> Markup {
+    if work.rolled_back_by.is_some() {
+        return EMPTY;
+    }
+    let only = format!("{run}/undo?{}", query(&[("only", work.id.as_str())]));
+    let to = format!("{run}/undo?{}", query(&[("to", &format!("dispatch:{}", work.id))]));
+    html! {
+        p.buttons {
+            a.button.primary href=(only) data-undo { "Undo only this" }
+            a.button href=(to) { "Undo to before it" }
+        }
+    }
+}
+
+fn stale(work: &Dispatch) -> Markup {
+    let Some(by) = &work.rolled_back_by else { return EMPTY };
+    notice(
+        "info",
+        "It was undone",
+        &html! {
+            p { "What it still reports does not count any more." }
+            p { a.button href={ "/rollbacks/" (by) } { "The rollback " (by.short()) } }
+        },
+    )
+}
+
+fn facts(ask: &Ask<'_>, work: &Dispatch, session: Option<&Session>) -> Markup {
+    let tokens = work.tokens;
+    html! {
+        dl.facts {
+            dt { "Id" } dd { code { (work.id.short()) } }
+            dt { "Phase" } dd { (Shown(&work.phase)) }
+            @if let Some(kind) = &work.work.agent_type { dt { "Agent" } dd { (Shown(kind)) } }
+            @if let Some(model) = &work.work.model { dt { "Model" } dd { (Shown(model)) } }
+            @if let Some(session) = session {
+                dt { "Session" } dd { a href={ "/sessions/" (session.id) } { (Shown(&session.client)) " " (session.id.short()) } }
+            }
+            @if let Some(parent) = &work.work.parent_id { dt { "Begun by" } dd { a href={ "/dispatches/" (parent) } { "dispatch " (parent.short()) } } }
+            @if let Some(file) = &work.work.prompt_file { dt { "Prompt" } dd.path { (Line(&of_path(file))) } }
+            @if let Some(at) = work.started_at { dt { "Begun" } dd { (when(ask.now, at)) } }
+            @if let Some(at) = work.finished_at { dt { "Ended" } dd { (when(ask.now, at)) } }
+            @if let Some(pid) = work.pid() { dt { "Process" } dd { (pid) " " span.quiet { (alive(life(work))) } } }
+            @if let Some(verdict) = work.verdict { dt { "Verdict" } dd { (verdict.as_str()) } }
+            @if tokens.input > 0 || tokens.output > 0 || tokens.cache > 0 {
+                dt { "Tokens" } dd { (rounded(tokens.input)) " in, " (rounded(tokens.output)) " out, " (rounded(tokens.cache)) " cached" }
+            }
+        }
+    }
+}
+
+fn alive(life: Option<Life>) -> &'static str {
+    match life {
+        Some(Life::Alive) => "lives",
+        Some(Life::Gone) => "has ended",
+        Some(Life::Unknown) | None => "",
+    }
+}
+
+fn calls(ask: &Ask<'_>, calls: &[Call]) -> Markup {
+    if calls.is_empty() {
+        return EMPTY;
+    }
+    html! {
+        section aria-labelledby="calls" {
+            h2 #calls { "Tool calls" span.count { (calls.len()) } }
+            ol.calls {
+                @for one in calls.iter().take(SHOWN) {
+                    li {
+                        span.tool { (Shown(&one.tool)) }
+                        div.what {
+                            @if let Some(line) = &one.line { code { (Shown(line)) } }
+                            @for path in one.paths.iter().take(8) { span.path { (Line(path)) } }
+                            @if one.paths.len() > 8 { span.quiet { "and " (one.paths.len() - 8) " more" } }
+                        }
+                        (when(ask.now, one.created_at))
+                    }
+                }
+            }
+            (more(calls.len()))
+        }
+    }
+}
+
+fn subagents(ask: &Ask<'_>, below: &[Dispatch]) -> Markup {
+    if below.is_empty() {
+        return EMPTY;
+    }
+    html! {
+        section aria-labelledby="below" {
+            h2 #below { "Subagents" span.count { (below.len()) } }
+            ul.items { @for one in below.iter().take(SHOWN) { (line(ask, one)) } }
+            (more(below.len()))
+        }
+    }
+}
+
+/// A dispatch in a list.
+pub(crate) fn line(ask: &Ask<'_>, work: &Dispatch) -> Markup {
+    html! {
+        li data-row {
+            a href={ "/dispatches/" (work.id) } data-open { (Shown(&name(work))) }
+            (badge(work))
+            span.quiet { (Shown(&work.phase)) " " (when(ask.now, work.created_at)) }
+        }
+    }
+}
+
+fn more(count: usize) -> Markup {
+    match count.saturating_sub(SHOWN) {
+        0 => EMPTY,
+        rest => html! { p.cut { "and " (counted(rest, "line")) " more, which the command line lists" } },
+    }
+}
+
+/// A session: its prompts, newest first.
+pub(crate) fn session(ask: &Ask<'_>) -> Result<Page> {
+    let (session, run, work, count) = ask.read(|snapshot| {
+        let session = ic_session::resolve(snapshot, ask.id())?;
+        let run = ic_phase::run::get(snapshot, &session.run_id)?;
+        let prompts = ic_session::of_session(snapshot, &session.id)?;
+        let mut work = Vec::new();
+        for prompt in prompts.iter().rev().take(SHOWN) {
+            work.push(dispatch::get(snapshot, &prompt.dispatch_id)?);
+        }
+        Ok((session, run, work, prompts.len()))
+    })?;
+    let undone = ask.read(|snapshot| table::of_run(snapshot, &run.id))?.len();
+    let title = format!("{} {}", session.client, session.id.short());
+    let body = html! {
+        (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(&run))]))
+        div.heading { h1 { (Shown(&title)) } span class={ "badge " @if session.ended_at.is_some() { "quiet" } @else { "live" } } { @if session.ended_at.is_some() { "ended" } @else { "open" } } }
+        p.facts {
+            span { "begun " (when(ask.now, session.created_at)) }
+            span { (counted(count, "prompt")) }
+            @if undone > 0 { span { (counted(undone, "undo")) " in its run" } }
+            span.path { (Line(&of_path(&session.project_dir))) }
+        }
+        h2 { "Prompts" }
+        ul.items.prompts { @for one in &work { (line(ask, one)) } }
+        (more(count))
+    };
+    Ok(Page::new(title, body).following(run.id.as_str()))
+}

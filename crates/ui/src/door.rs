@@ -1,0 +1,200 @@
+//! Who may come in: the key, the cookie, `Host`, `Origin`, and the token of a form.
+//!
+//! A page of another site can make a browser send requests here. It cannot read our address's key, so it has no cookie; where a browser has
+//! one, `SameSite=Strict` keeps it from requests that other sites begin, `Origin` tells those apart once more, and a form needs a token that
+//! only our pages have. A name that resolves to 127.0.0.1 (DNS rebinding) is not our `Host`. Other users of the machine can connect, but
+//! have no key.
+
+use axum::http::{HeaderMap, header};
+use ic_base::{Code, Diagnosis, Result};
+use sha2::{Digest, Sha256};
+
+/// What opens the page, and what it is known by.
+pub(crate) struct Door {
+    key: String,
+    /// What the cookie holds, and forms are signed with: the address may stand in a history, this does not.
+    pass: String,
+    port: u16,
+}
+
+/// Why a request is not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It was sent to another name than ours.
+    Host,
+    /// It has no cookie, or a wrong one.
+    Key,
+    /// Another page sent it, or nobody says which.
+    Origin,
+    /// The form is none of ours.
+    Form,
+}
+
+impl Door {
+    /// A door with a new key. Errors: `internal` where the machine gives no chance.
+    pub(crate) fn new(port: u16) -> Result<Self> {
+        Ok(Self { key: chance()?, pass: chance()?, port })
+    }
+
+    /// The address that opens it.
+    pub(crate) fn address(&self) -> String {
+        format!("http://127.0.0.1:{}/enter?key={}", self.port, self.key)
+    }
+
+    /// Whether this is the key.
+    pub(crate) fn is_opened_by(&self, key: &str) -> bool {
+        is_same(&self.key, key)
+    }
+
+    /// The header that gives a browser its cookie. Cookies know no ports: the name keeps two pages apart.
+    pub(crate) fn cookie(&self) -> String {
+        format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name(), self.pass)
+    }
+
+    fn cookie_name(&self) -> String {
+        format!("ic-ui-{}", self.port)
+    }
+
+    /// What each form carries.
+    pub(crate) fn form_token(&self) -> String {
+        ic_events::hex(&Sha256::digest(format!("form {}", self.pass)).into())
+    }
+
+    /// Whether a request was sent to us by our own name. Errors: `Host`.
+    pub(crate) fn require_host(&self, headers: &HeaderMap) -> std::result::Result<(), Refused> {
+        let host = one(headers, header::HOST).unwrap_or_default();
+        let is_own = ["127.0.0.1", "localhost"].iter().any(|name| host == format!("{name}:{}", self.port));
+        if is_own { Ok(()) } else { Err(Refused::Host) }
+    }
+
+    /// Whether a request has the cookie. Errors: `Key`.
+    pub(crate) fn require_cookie(&self, headers: &HeaderMap) -> std::result::Result<(), Refused> {
+        let name = self.cookie_name();
+        let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let has = pairs.filter(|(key, _)| *key == name).any(|(_, value)| is_same(&self.pass, value));
+        if has { Ok(()) } else { Err(Refused::Key) }
+    }
+
+    /// Whether our own page sent what changes something. Browsers name the origin of every POST. Errors: `Origin`.
+    pub(crate) fn require_origin(headers: &HeaderMap) -> std::result::Result<(), Refused> {
+        let own = format!("http://{}", one(headers, header::HOST).unwrap_or_default());
+        let is_own = one(headers, header::ORIGIN).is_some_and(|origin| origin == own);
+        let site = headers.get("sec-fetch-site").map(|site| site.as_bytes() == b"same-origin");
+        if is_own && site.unwrap_or(true) { Ok(()) } else { Err(Refused::Origin) }
+    }
+
+    /// Whether a form is ours. Errors: `Form`.
+    pub(crate) fn require_form(&self, token: Option<&str>) -> std::result::Result<(), Refused> {
+        let is_ours = token.is_some_and(|token| is_same(&self.form_token(), token));
+        if is_ours { Ok(()) } else { Err(Refused::Form) }
+    }
+}
+
+/// The one header of this name; a second one would be another's.
+fn one(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    let mut all = headers.get_all(name).iter();
+    let first = all.next()?.to_str().ok()?;
+    all.next().is_none().then_some(first)
+}
+
+/// 256 bits that nobody can guess, in hex.
+fn chance() -> Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Diagnosis::new(Code::Internal, format!("This machine gives no chance: {error}.")))?;
+    Ok(ic_events::hex(&bytes))
+}
+
+/// Compares in a time that does not tell where two texts differ.
+fn is_same(own: &str, given: &str) -> bool {
+    let differs = own.bytes().zip(given.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
+    own.len() == given.len() && differs == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, HeaderValue};
+
+    use super::{Door, Refused};
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &str)| {
+            (axum::http::HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+        };
+        let mut all = HeaderMap::new();
+        for (name, value) in pairs.iter().map(pair) {
+            all.append(name, value);
+        }
+        all
+    }
+
+    #[test]
+    fn keys_are_long_and_never_the_same() {
+        let (one, other) = (Door::new(80).unwrap(), Door::new(80).unwrap());
+        assert_eq!((one.key.len(), one.pass.len()), (64, 64));
+        assert!(one.key != other.key && one.pass != one.key && one.pass != other.pass);
+        assert!(one.is_opened_by(&one.key.clone()) && !one.is_opened_by(&other.key));
+        assert!(!one.is_opened_by("") && !one.is_opened_by(&one.key[1..]));
+        assert!(!one.cookie().contains(&one.key), "the address's key is not what the cookie holds");
+    }
+
+    #[test]
+    fn only_our_own_name_is_answered() {
+        let door = Door::new(4000).unwrap();
+        for own in ["127.0.0.1:4000", "localhost:4000"] {
+            assert_eq!(door.require_host(&headers(&[("host", own)])), Ok(()), "{own}");
+        }
+        for other in ["127.0.0.1", "127.0.0.1:4001", "evil.example:4000", "127.0.0.1:4000.evil.example", ""] {
+            assert_eq!(door.require_host(&headers(&[("host", other)])), Err(Refused::Host), "{other}");
+        }
+        assert_eq!(door.require_host(&HeaderMap::new()), Err(Refused::Host));
+        let two = headers(&[("host", "127.0.0.1:4000"), ("host", "evil.example")]);
+        assert_eq!(door.require_host(&two), Err(Refused::Host));
+    }
+
+    #[test]
+    fn a_cookie_is_known_by_its_name_and_value() {
+        let door = Door::new(4000).unwrap();
+        let good = format!("a=b; ic-ui-4000={}; c=d", door.pass);
+        assert_eq!(door.require_cookie(&headers(&[("cookie", &good)])), Ok(()));
+        let bad = [
+            format!("ic-ui-4001={}", door.pass),
+            format!("ic-ui-4000={}", door.key),
+            "ic-ui-4000=".to_owned(),
+        ];
+        for bad in bad {
+            assert_eq!(door.require_cookie(&headers(&[("cookie", &bad)])), Err(Refused::Key), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_our_own_pages_may_post() {
+        let own = ("host", "127.0.0.1:4000");
+        let good = ("origin", "http://127.0.0.1:4000");
+        assert_eq!(Door::require_origin(&headers(&[own, good])), Ok(()));
+        assert_eq!(Door::require_origin(&headers(&[own, good, ("sec-fetch-site", "same-origin")])), Ok(()));
+        let refused = [
+            headers(&[own]),
+            headers(&[own, ("origin", "null")]),
+            headers(&[own, ("origin", "https://127.0.0.1:4000")]),
+            headers(&[own, ("origin", "http://127.0.0.1:4001")]),
+            headers(&[own, ("origin", "http://localhost:4000")]),
+            headers(&[own, good, ("sec-fetch-site", "same-site")]),
+            headers(&[own, good, ("sec-fetch-site", "cross-site")]),
+            headers(&[own, good, ("origin", "http://evil.example")]),
+        ];
+        for headers in refused {
+            assert_eq!(Door::require_origin(&headers), Err(Refused::Origin), "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_form_needs_its_token() {
+        let door = Door::new(1).unwrap();
+        assert_eq!(door.require_form(Some(&door.form_token())), Ok(()));
+        for bad in [None, Some(""), Some(door.pass.as_str()), Some(door.key.as_str())] {
+            assert_eq!(door.require_form(bad), Err(Refused::Form));
+        }
+    }
+}

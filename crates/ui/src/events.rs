@@ -1,0 +1,140 @@
+//! The events of the ledger, newest first, and whether they are as they were written.
+
+use std::ops::ControlFlow;
+
+use ic_base::{Result, RunId, Seq};
+use ic_events::{Event, Filter, Source, hex};
+use maud::{Markup, html};
+
+use crate::ask::Ask;
+use crate::layout::{Page, notice, older};
+use crate::text::{EMPTY, Shown, grouped, query, when};
+
+/// So many stand on one page.
+const AT_ONCE: i64 = 100;
+
+/// The newest events; `?run=`, `?source=`: only those, `?before=SEQ`: an older part.
+pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+    let run = match ask.params.get("run") {
+        Some(reference) => Some(ask.read(|snapshot| ask.kernel.run(snapshot, reference))?),
+        None => None,
+    };
+    let source = ask.params.get("source").and_then(Source::parse);
+    let before = ask.params.seq("before")?;
+    let run_id: Option<RunId> = run.as_ref().map(|run| run.id.clone());
+    let filter =
+        Filter { run_id: run_id.as_ref(), source, before: before.unwrap_or(Seq::MAX), limit: AT_ONCE + 1 };
+    let mut events: Vec<Event> = Vec::new();
+    ask.read(|snapshot| {
+        ic_events::each_before(snapshot, &filter, |event| {
+            events.push(event);
+            Ok(ControlFlow::Continue(()))
+        })
+    })?;
+    let at_once = usize::try_from(AT_ONCE).unwrap_or(usize::MAX);
+    let has_more = events.len() > at_once;
+    events.truncate(at_once);
+    let chosen = |name: &str, value: Option<&str>, before: Option<&str>| {
+        let (run, source) = (run_id.as_ref().map(RunId::as_str), source.map(Source::as_str));
+        let pick = |key: &'static str, own: Option<&str>| {
+            let value = if key == name { value } else { own };
+            value.map(|value| (key, value.to_owned()))
+        };
+        let pairs =
+            [pick("run", run), pick("source", source), before.map(|before| ("before", before.to_owned()))];
+        let pairs: Vec<(&str, String)> = pairs.into_iter().flatten().collect();
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        format!("/events?{}", query(&pairs))
+    };
+    let last = events.last().map(|event| event.seq.to_string()).filter(|_| has_more);
+    let body = html! {
+        div.heading {
+            h1 { "Events" }
+            a.button href="/events/verify" { "Verify the chain" }
+        }
+        @if let Some(run) = &run { p { "Of the run " a href={ "/runs/" (run.id) } { (Shown(&ic_base::title(&run.goal))) } " · " a href=(chosen("run", None, None)) { "of all runs" } } }
+        nav.tabs.wide aria-label="About what" {
+            a href=(chosen("source", None, None)) aria-current=[source.is_none().then_some("true")] { "All" }
+            @for one in Source::ALL {
+                a href=(chosen("source", Some(one.as_str()), None)) aria-current=[(source == Some(one)).then_some("true")] { (one.as_str()) }
+            }
+        }
+        @if events.is_empty() { p.empty { "No event is like that." } }
+        ol.events reversed { @for event in &events { (line(ask, event, run.is_none())) } }
+        (older(last.map(|last| chosen("", None, Some(&last)))))
+    };
+    let follows = run_id.as_ref().map_or("all", RunId::as_str);
+    let page = Page::new("Events", body);
+    Ok(if before.is_none() { page.following(follows) } else { page })
+}
+
+fn line(ask: &Ask<'_>, event: &Event, with_run: bool) -> Markup {
+    html! {
+        li data-row id={ "e" (event.seq) } {
+            span.seq { (grouped(event.seq)) }
+            div.what {
+                p {
+                    strong { (event.event_type.replace('_', " ")) }
+                    @match (&event.from, &event.to) {
+                        (Some(from), Some(to)) => { " " (Shown(&ic_base::title(from))) " → " (Shown(&ic_base::title(to))) }
+                        (Some(one), None) | (None, Some(one)) => { " " (Shown(&ic_base::title(one))) }
+                        (None, None) => {}
+                    }
+                    @if let Some(reason) = &event.reason { span.quiet { " " (Shown(&ic_base::title(reason))) } }
+                    @if event.reason_hash.is_some() || event.payload_hash.is_some() { " " span.tag { "redacted" } }
+                }
+                p.facts {
+                    @if let Some(run) = event.run_id.as_ref().filter(|_| with_run) { a href={ "/runs/" (run) } data-open { "run " (run.short()) } }
+                    (subject(event))
+                    @if let Some(epoch) = event.epoch.filter(|epoch| *epoch > 0) { span { "epoch " (epoch) } }
+                    (when(ask.now, event.created_at))
+                }
+                @if let Some(payload) = &event.payload { details { summary { "Facts" } pre { code { (Shown(&cut(payload))) } } } }
+            }
+        }
+    }
+}
+
+/// Facts are shown up to here.
+fn cut(payload: &str) -> String {
+    const LONGEST: usize = 4_000;
+    if payload.len() <= LONGEST {
+        return payload.to_owned();
+    }
+    let head = &payload[..payload.floor_char_boundary(LONGEST)];
+    format!("{head} … ({} bytes)", payload.len())
+}
+
+fn subject(event: &Event) -> Markup {
+    let Some(id) = &event.subject_id else { return EMPTY };
+    let short = crate::flags::short(id);
+    match Source::parse(&event.source) {
+        Some(Source::Dispatch) => html! { a href={ "/dispatches/" (id) } { "dispatch " (Shown(short)) } },
+        Some(Source::Rollback) => html! { a href={ "/rollbacks/" (id) } { "rollback " (Shown(short)) } },
+        Some(Source::Session) => html! { a href={ "/sessions/" (id) } { "session " (Shown(short)) } },
+        Some(source) => html! { span { (source.as_str()) " " (Shown(&ic_base::title(short))) } },
+        None => EMPTY,
+    }
+}
+
+/// Whether every event is as it was written.
+pub(crate) fn verify(ask: &Ask<'_>) -> Result<Page> {
+    let report = ask.read(|snapshot| ic_events::verify(snapshot, None))?;
+    let body = html! {
+        h1 { "Verify the chain" }
+        @match &report.first_bad {
+            None => { (notice("good", "The record is as it was written", &html! {
+                p { (grouped(report.events)) " events are chained, from the first to the newest." }
+                p.quiet { "Keep this head elsewhere, to see later whether the end is still there:" }
+                pre { code { "ic events verify --expect-head " (report.head.0) ":" (hex(&report.head.1)) } }
+            })) }
+            Some((seq, problem)) => { (notice("bad", "The chain is broken", &html! {
+                p.message { "Event " (seq) " does not verify: " (Shown(problem)) "." }
+                p.hint { "The ledger was changed from outside, or is damaged. Compare it with a backup." }
+                p.code { code { "chain_broken" } }
+            })) }
+        }
+        p { a href="/events" { "The events" } }
+    };
+    Ok(Page::new("Verify", body))
+}

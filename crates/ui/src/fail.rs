@@ -1,0 +1,55 @@
+//! Errors as pages.
+
+use axum::http::StatusCode;
+use ic_base::{Code, Diagnosis, Kind};
+use maud::html;
+
+use crate::door::Refused;
+use crate::layout::{Page, said};
+
+/// How an error is answered.
+pub(crate) fn status(error: &Diagnosis) -> StatusCode {
+    match (error.kind(), error.code()) {
+        (_, Code::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+        (Kind::Usage, code) if code.as_str().ends_with("_not_found") => StatusCode::NOT_FOUND,
+        (Kind::Usage, _) => StatusCode::BAD_REQUEST,
+        (Kind::No, _) => StatusCode::CONFLICT,
+        (Kind::Failure, _) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// What could not be shown, and why.
+pub(crate) fn page(error: &Diagnosis) -> Page {
+    let status = status(error);
+    let title = match status {
+        StatusCode::NOT_FOUND => "It is not here",
+        StatusCode::BAD_REQUEST => "This address is not complete",
+        StatusCode::CONFLICT => "It cannot be done now",
+        StatusCode::SERVICE_UNAVAILABLE => "The ledger is busy",
+        _ => "It failed",
+    };
+    let body = html! {
+        h1 { (title) }
+        div.notice.bad { (said(error)) }
+        p { a href="/" { "All runs" } }
+    };
+    Page::new(title, body).with(status)
+}
+
+/// What is said to whom nothing is shown: in one file, without the page around it, which tells of the project.
+pub(crate) fn refused(why: Refused) -> (StatusCode, &'static str) {
+    match why {
+        Refused::Host => (
+            StatusCode::MISDIRECTED_REQUEST,
+            "This page answers to 127.0.0.1 and localhost alone. Open the address that ic ui printed.",
+        ),
+        Refused::Key => {
+            (StatusCode::FORBIDDEN, "This page needs its key. Open the address that ic ui printed.")
+        }
+        Refused::Origin => (StatusCode::FORBIDDEN, "Another page sent this request. Nothing was changed."),
+        Refused::Form => (
+            StatusCode::FORBIDDEN,
+            "This form is not of this page, or of an earlier ic ui. Nothing was changed. Load the page again.",
+        ),
+    }
+}

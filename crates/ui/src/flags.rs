@@ -1,0 +1,228 @@
+//! What is asked of an undo: where it goes, and what was decided, as an address, a form and a request have it.
+
+use ic_base::{Code, Diagnosis, Result, check_text};
+use ic_journal::Force;
+use ic_rollback::{LayeredRequest, Layers, Request, To};
+use maud::{Markup, html};
+
+use crate::params::Params;
+use crate::text::query;
+
+/// As long as the command line takes one.
+const LONGEST_REASON: usize = 64 * 1024;
+
+/// Where an undo goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// To before this point.
+    To(String),
+    /// Nowhere: what this dispatch did is undone alone.
+    Only(String),
+}
+
+/// What is asked of an undo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The run.
+    pub(crate) run: String,
+    /// Where it goes.
+    pub(crate) goal: Goal,
+    /// Which refusals were decided.
+    pub(crate) force: Force,
+    /// What others changed stays.
+    pub(crate) keep_theirs: bool,
+    /// Why.
+    pub(crate) reason: Option<String>,
+}
+
+/// The decisions that a person can make: the flag, its name in an address, and what it does.
+const DECISIONS: [(&str, &str, &str); 5] = [
+    ("--force-files", "files", "Replace files and rows that others may have changed"),
+    ("--force-commits", "commits", "Take pushed commits, and commits of others, off their branches"),
+    ("--force-workers", "workers", "Go ahead while workers still run"),
+    ("--past-pivot", "pivot", "Undo effects before one that has no undo"),
+    ("--keep-theirs", "keep", "Leave what others changed as it is"),
+];
+
+impl Wanted {
+    /// What an address or a form says. Errors: `invalid_value`.
+    pub(crate) fn of(run: &str, params: &Params) -> Result<Self> {
+        let goal = match (params.get("to"), params.get("only")) {
+            (Some(point), None) => Goal::To(point.to_owned()),
+            (None, Some(dispatch)) => Goal::Only(dispatch.to_owned()),
+            _ => {
+                return Err(Diagnosis::new(
+                    Code::InvalidValue,
+                    "This address names no point and no dispatch.",
+                )
+                .hint("choose one on the page of the run"));
+            }
+        };
+        let reason = params.get("reason").map(str::trim).filter(|reason| !reason.is_empty());
+        if let Some(reason) = reason {
+            check_text("The reason", reason, LONGEST_REASON)?;
+        }
+        let force = Force {
+            files: params.has("files"),
+            commits: params.has("commits"),
+            workers: params.has("workers"),
+            past_pivot: params.has("pivot"),
+        };
+        let keep_theirs = params.has("keep") && !force.files;
+        Ok(Self { run: run.to_owned(), goal, force, keep_theirs, reason: reason.map(str::to_owned) })
+    }
+
+    /// As `ic undo` asks it: over all layers. `expected`: the hash of the plan that was seen; `None`: plan only.
+    pub(crate) fn request<'a>(&'a self, expected: Option<&'a str>) -> LayeredRequest<'a> {
+        let to = match &self.goal {
+            Goal::To(point) => To::Point(point),
+            Goal::Only(dispatch) => To::Without(dispatch),
+        };
+        let base = Request {
+            run: &self.run,
+            to,
+            reason: self.reason.as_deref(),
+            dry_run: expected.is_none(),
+            expect_plan: expected,
+        };
+        let (force, keep_theirs) = (self.force, self.keep_theirs);
+        LayeredRequest { base, layers: Layers::All, force, keep_theirs, mine: false, beside_runs: false }
+    }
+
+    fn is_decided(&self, name: &str) -> bool {
+        match name {
+            "files" => self.force.files,
+            "commits" => self.force.commits,
+            "workers" => self.force.workers,
+            "pivot" => self.force.past_pivot,
+            _ => self.keep_theirs,
+        }
+    }
+
+    fn pairs(&self) -> Vec<(&'static str, &str)> {
+        let goal = match &self.goal {
+            Goal::To(point) => ("to", point.as_str()),
+            Goal::Only(dispatch) => ("only", dispatch.as_str()),
+        };
+        let decided =
+            DECISIONS.iter().filter(|(_, name, _)| self.is_decided(name)).map(|(_, name, _)| (*name, "1"));
+        [goal].into_iter().chain(decided).collect()
+    }
+
+    /// The address of its plan.
+    #[cfg(test)]
+    fn address(&self) -> String {
+        format!("/runs/{}/undo?{}", self.run, query(&self.pairs()))
+    }
+
+    /// The address of its plan with one more decision.
+    pub(crate) fn address_with(&self, name: &str) -> String {
+        let mut pairs = self.pairs();
+        // What others changed either goes or stays.
+        let other = match name {
+            "keep" => "files",
+            "files" => "keep",
+            _ => "",
+        };
+        pairs.retain(|(key, _)| *key != name && *key != other);
+        pairs.push((DECISIONS.iter().find(|(_, key, _)| *key == name).map_or("", |(_, key, _)| key), "1"));
+        format!("/runs/{}/undo?{}", self.run, query(&pairs))
+    }
+
+    /// Itself, in a form.
+    pub(crate) fn hidden(&self) -> Markup {
+        html! { @for (name, value) in self.pairs() { input type="hidden" name=(name) value=(value); } }
+    }
+
+    /// The same as a command.
+    pub(crate) fn command(&self) -> String {
+        let goal = match &self.goal {
+            Goal::To(point) => format!("{} --run {}", ic_base::shell_word(point), short(&self.run)),
+            Goal::Only(dispatch) => format!("--dispatch {}", short(dispatch)),
+        };
+        let decided = DECISIONS.iter().filter(|(_, name, _)| self.is_decided(name));
+        format!("ic undo {goal}{}", decided.map(|(flag, ..)| format!(" {flag}")).collect::<String>())
+    }
+
+    /// What was decided, in words.
+    pub(crate) fn decided(&self) -> Vec<&'static str> {
+        let decided = DECISIONS.iter().filter(|(_, name, _)| self.is_decided(name));
+        decided.map(|(_, _, what)| *what).collect()
+    }
+}
+
+/// The last digits of an id, as every id is shown.
+pub(crate) fn short(id: &str) -> &str {
+    id.char_indices().rev().nth(7).map_or(id, |(at, _)| &id[at..])
+}
+
+/// The decisions that a flag of a refusal offers, each with its name and what it does. Where files of others are in the way they can stay,
+/// too.
+pub(crate) fn decisions(flag: &str) -> Vec<(&'static str, &'static str, &'static str)> {
+    let is_meant = |(one, ..): &&(&str, &str, &str)| {
+        *one == flag || (flag == "--force-files" && *one == "--keep-theirs")
+    };
+    DECISIONS.iter().filter(is_meant).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ic_rollback::{Layers, To};
+
+    use super::{DECISIONS, Goal, Wanted, decisions};
+    use crate::params::Params;
+
+    fn wanted(query: &str) -> Wanted {
+        Wanted::of("019c7bfa-3c78-7000-8000-00003c6ef362", &Params::of(query.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn an_address_says_the_same_when_it_is_read_again() {
+        for query in [
+            "to=dispatch%3A3f9a12c4",
+            "only=3f9a12c4&files=1&pivot=1",
+            "to=step%3Aa%26b%232&keep=1&workers=1&commits=1",
+        ] {
+            let one = wanted(query);
+            let (_, again) =
+                one.address().split_once('?').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+            assert_eq!(wanted(&again), one, "{query}");
+        }
+    }
+
+    #[test]
+    fn it_asks_what_the_command_line_asks() {
+        let one = wanted("to=created&reason=+no+&files=1&keep=1");
+        let request = one.request(None);
+        assert!(request.base.dry_run && request.layers == Layers::All);
+        assert_eq!((request.base.to, request.base.reason), (To::Point("created"), Some("no")));
+        assert!(request.force.files && !request.keep_theirs, "what others changed either goes or stays");
+        let sure = one.request(Some("abc"));
+        assert!(!sure.base.dry_run && sure.base.expect_plan == Some("abc"));
+        assert_eq!(wanted("only=x").goal, Goal::Only("x".to_owned()));
+        assert!(
+            Wanted::of("x", &Params::of(b"to=a&only=b")).is_err()
+                && Wanted::of("x", &Params::of(b"")).is_err()
+        );
+        assert!(Wanted::of("x", &Params::of(b"to=a&reason=a%00b")).is_err());
+    }
+
+    #[test]
+    fn each_decision_is_a_flag_of_the_command() {
+        let one = wanted("to=created&files=1&commits=1&workers=1&pivot=1");
+        assert_eq!(
+            one.command(),
+            "ic undo created --run 3c6ef362 --force-files --force-commits --force-workers --past-pivot"
+        );
+        assert_eq!(
+            wanted("only=019c7bfa-0000-7000-8000-0000daa66d13&keep=1").command(),
+            "ic undo --dispatch daa66d13 --keep-theirs"
+        );
+        assert_eq!(decisions("--force-files").len(), 2);
+        assert_eq!(decisions("--force-commits").len(), 1);
+        for (_, name, _) in DECISIONS {
+            assert!(wanted("to=created").address_with(name).ends_with(&format!("&{name}=1")));
+        }
+        assert!(!wanted("to=created&files=1").address_with("keep").contains("files"));
+    }
+}

@@ -1,0 +1,86 @@
+//! Images of checkpoints. A content is named by its hash, never by a path, and only what is an image is answered.
+
+use std::io::{self, Write};
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use ic_base::{Code, Diagnosis, Result};
+use ic_events::parse_hex;
+
+use crate::app::App;
+use crate::headers::POLICY_OF_CONTENT;
+
+/// Larger ones are not shown.
+const LARGEST: usize = 12 << 20;
+
+/// What kind of image bytes are, by how they begin. A format that can hold a script is none of them.
+pub(crate) fn kind(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// The image with this hash.
+pub(crate) fn answer(app: &App, hash: &str) -> Response {
+    match read(app, hash) {
+        Ok((kind, bytes)) => {
+            let headers =
+                [(header::CONTENT_TYPE, kind), (header::CONTENT_SECURITY_POLICY, POLICY_OF_CONTENT)];
+            (headers, bytes).into_response()
+        }
+        Err(error) => (crate::fail::status(&error), "There is no such image.").into_response(),
+    }
+}
+
+fn read(app: &App, hash: &str) -> Result<(&'static str, Vec<u8>)> {
+    let missing = || Diagnosis::new(Code::PathNotFound, "There is no such image.");
+    let hash = parse_hex(hash).ok_or_else(missing)?;
+    let kernel = app.project.kernel()?;
+    let objects = ic_worktree::look_into_store(&kernel, app.project.options())?.ok_or_else(missing)?;
+    let mut sink = Bounded(Vec::new());
+    objects.read_to(&hash, &mut sink).map_err(|_| missing())?;
+    let kind = kind(&sink.0).ok_or_else(missing)?;
+    Ok((kind, sink.0))
+}
+
+/// Takes no more than an image may have.
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > LARGEST {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kind;
+
+    #[test]
+    fn only_images_without_scripts_are_images() {
+        assert_eq!(kind(b"\x89PNG\r\n\x1a\n...."), Some("image/png"));
+        assert_eq!(kind(b"GIF89a..."), Some("image/gif"));
+        assert_eq!(kind(b"RIFF\0\0\0\0WEBPVP8 "), Some("image/webp"));
+        assert_eq!(kind(&[0xff, 0xd8, 0xff, 0xe0]), Some("image/jpeg"));
+        for bad in [
+            &b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script/></svg>"[..],
+            b"<!doctype html>",
+            b"",
+            b"%PDF-1.7",
+        ] {
+            assert_eq!(kind(bad), None);
+        }
+    }
+}

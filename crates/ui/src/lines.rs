@@ -1,0 +1,264 @@
+//! The lines of two contents, side by side or one below the other.
+
+use std::io;
+use std::time::Duration;
+
+use ic_checkpoint::unified::{Kind, Side, unified_within};
+use maud::{Markup, html};
+
+use crate::text::{EMPTY, Line, counted};
+
+/// A line of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) kind: Kind,
+    /// Its number in the older content.
+    pub(crate) old: Option<usize>,
+    /// Its number in the newer content.
+    pub(crate) new: Option<usize>,
+    pub(crate) text: String,
+}
+
+/// What two contents differ in, as far as it is shown.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lines {
+    pub(crate) rows: Vec<Row>,
+    /// There are more.
+    pub(crate) is_cut: bool,
+}
+
+/// Longer lines are shown in part: a page must not have a line of a megabyte.
+const LONGEST: usize = 600;
+
+/// A hostile content gets a coarser comparison, still a right one.
+const DEADLINE: Duration = Duration::from_millis(40);
+
+/// Compares two contents, at most so many lines of it.
+pub(crate) fn compared(old: &[u8], new: &[u8], at_most: usize) -> Lines {
+    let mut lines = Lines::default();
+    let (mut at_old, mut at_new) = (0, 0);
+    let side = |content| Side { content: Some(content), mode: 0 };
+    let mut take = |kind: Kind, text: &[u8]| -> io::Result<()> {
+        if kind == Kind::Header {
+            // What stands before the first hunk is said elsewhere on the page.
+            let Some((from, to)) = beginnings(text) else { return Ok(()) };
+            (at_old, at_new) = (from, to);
+        }
+        if lines.rows.len() >= at_most {
+            lines.is_cut = true;
+            // It ends the comparison, and is no failure.
+            return Err(io::Error::from(io::ErrorKind::Interrupted));
+        }
+        let is_note = text.starts_with(b"\\");
+        let (old, new) = match kind {
+            Kind::Header => (None, None),
+            _ if is_note => (None, None),
+            Kind::Context => (Some(at_old), Some(at_new)),
+            Kind::Removed => (Some(at_old), None),
+            Kind::Added => (None, Some(at_new)),
+        };
+        at_old += usize::from(old.is_some());
+        at_new += usize::from(new.is_some());
+        let text = if kind == Kind::Header { text } else { &text[usize::from(!is_note)..] };
+        lines.rows.push(Row { kind, old, new, text: shown(text) });
+        Ok(())
+    };
+    // The only error is our own.
+    let _ = unified_within(DEADLINE, b"", (side(old), side(new)), &mut take);
+    lines
+}
+
+/// The line as text; what is no UTF-8 is marked, a carriage return at its end is not shown.
+fn shown(text: &[u8]) -> String {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    let whole = String::from_utf8_lossy(&text[..text.len().min(4 * LONGEST)]);
+    let mut line: String = whole.chars().take(LONGEST).collect();
+    if text.len() > line.len() && whole.chars().count() > LONGEST {
+        line.push_str(&format!(" … ({} bytes)", text.len()));
+    }
+    line
+}
+
+/// Where a hunk begins on both sides, if this is the head of one: `@@ -3,4 +5,6 @@`.
+fn beginnings(head: &[u8]) -> Option<(usize, usize)> {
+    let head = std::str::from_utf8(head).ok()?.strip_prefix("@@ -")?;
+    let (old, rest) = head.split_once(" +")?;
+    let first = |part: &str| {
+        let (at, count) = part.split_once(',').unwrap_or((part, "1"));
+        let at: usize = at.parse().ok()?;
+        Some(if count == "0" { at + 1 } else { at })
+    };
+    Some((first(old)?, first(rest.split(' ').next()?)?))
+}
+
+/// One line below the other.
+pub(crate) fn unified(lines: &Lines) -> Markup {
+    html! {
+        div.diff tabindex="0" role="region" aria-label="Changed lines" {
+            table {
+                tbody {
+                    @for row in &lines.rows {
+                        @if row.kind == Kind::Header { tr.hunk { td colspan="3" { (Line(&row.text)) } } }
+                        @else {
+                            tr.(class(row.kind)) {
+                                td.n { (number(row.old)) } td.n { (number(row.new)) }
+                                td.text { span.sign aria-hidden="true" { (sign(row.kind)) } (Line(&row.text)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        (cut(lines))
+    }
+}
+
+/// The older content beside the newer one.
+pub(crate) fn side_by_side(lines: &Lines) -> Markup {
+    html! {
+        div.diff.split tabindex="0" role="region" aria-label="Changed lines, the older beside the newer" {
+            table {
+                tbody {
+                    @for pair in pairs(&lines.rows) {
+                        @match pair {
+                            Pair::Hunk(row) => { tr.hunk { td colspan="4" { (Line(&row.text)) } } }
+                            Pair::Sides(old, new) => { tr { (half(old, true)) (half(new, false)) } }
+                        }
+                    }
+                }
+            }
+        }
+        (cut(lines))
+    }
+}
+
+fn cut(lines: &Lines) -> Markup {
+    if lines.is_cut {
+        html! { p.cut { "Cut after " (counted(lines.rows.len(), "line")) "." } }
+    } else {
+        EMPTY
+    }
+}
+
+fn half(row: Option<&Row>, is_old: bool) -> Markup {
+    let Some(row) = row else { return html! { td.n.none {} td.text.none {} } };
+    let at = if is_old { row.old } else { row.new };
+    html! {
+        td.n.(class(row.kind)) { (number(at)) }
+        td.text.(class(row.kind)) { (Line(&row.text)) }
+    }
+}
+
+enum Pair<'r> {
+    Hunk(&'r Row),
+    Sides(Option<&'r Row>, Option<&'r Row>),
+}
+
+/// What was removed beside what was added in its place.
+fn pairs(rows: &[Row]) -> Vec<Pair<'_>> {
+    let mut pairs = Vec::new();
+    let mut rest = rows;
+    while let Some(first) = rest.first() {
+        let length = |kind: Kind, rows: &[Row]| rows.iter().take_while(|row| row.kind == kind).count();
+        match first.kind {
+            Kind::Header => {
+                pairs.push(Pair::Hunk(first));
+                rest = &rest[1..];
+            }
+            Kind::Context => {
+                pairs.push(Pair::Sides(Some(first), Some(first)));
+                rest = &rest[1..];
+            }
+            Kind::Removed | Kind::Added => {
+                let removed = length(Kind::Removed, rest);
+                let added = length(Kind::Added, &rest[removed..]);
+                let (old, new) = (&rest[..removed], &rest[removed..removed + added]);
+                pairs.extend((0..removed.max(added)).map(|at| Pair::Sides(old.get(at), new.get(at))));
+                rest = &rest[removed + added..];
+            }
+        }
+    }
+    pairs
+}
+
+fn number(at: Option<usize>) -> Markup {
+    html! { @if let Some(at) = at { (at) } }
+}
+
+fn class(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Header => "hunk",
+        Kind::Context => "same",
+        Kind::Added => "added",
+        Kind::Removed => "removed",
+    }
+}
+
+fn sign(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Added => "+",
+        Kind::Removed => "−",
+        Kind::Header | Kind::Context => " ",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ic_checkpoint::unified::Kind;
+
+    use super::{LONGEST, Pair, compared, pairs};
+
+    #[test]
+    fn lines_have_the_numbers_that_they_have_in_their_files() {
+        let lines = compared(b"a\nb\nc\nd\n", b"a\nB\nc\nd\ne\n", 100);
+        let shown: Vec<(Option<usize>, Option<usize>, &str)> = lines
+            .rows
+            .iter()
+            .filter(|row| row.kind != Kind::Header)
+            .map(|row| (row.old, row.new, row.text.as_str()))
+            .collect();
+        let expected = [
+            (Some(1), Some(1), "a"),
+            (Some(2), None, "b"),
+            (None, Some(2), "B"),
+            (Some(3), Some(3), "c"),
+            (Some(4), Some(4), "d"),
+            (None, Some(5), "e"),
+        ];
+        assert_eq!(shown, expected);
+        assert!(!lines.is_cut);
+    }
+
+    #[test]
+    fn a_new_file_begins_at_its_first_line() {
+        let lines = compared(b"", b"x\ny\n", 100);
+        assert_eq!(lines.rows.iter().filter_map(|row| row.new).collect::<Vec<_>>(), [1, 2]);
+        assert!(compared(b"same\n", b"same\n", 100).rows.is_empty());
+    }
+
+    #[test]
+    fn what_is_cut_is_said_and_long_lines_are_short() {
+        let many: Vec<u8> = (0..500).flat_map(|n| format!("{n}\n").into_bytes()).collect();
+        let lines = compared(b"", &many, 20);
+        assert!(lines.is_cut && lines.rows.len() == 20);
+        let long = compared(b"", &vec![b'x'; 1 << 20], 20);
+        assert!(long.rows.iter().all(|row| row.text.len() < LONGEST + 40), "{:?}", long.rows.len());
+        assert!(long.rows.iter().any(|row| row.text.contains("1048576 bytes")));
+    }
+
+    #[test]
+    fn what_was_removed_stands_beside_what_came_in_its_place() {
+        let lines = compared(b"a\nb\nz\n", b"1\nz\n", 100);
+        let sides: Vec<(Option<&str>, Option<&str>)> = pairs(&lines.rows)
+            .into_iter()
+            .filter_map(|pair| match pair {
+                Pair::Sides(old, new) => {
+                    Some((old.map(|row| row.text.as_str()), new.map(|row| row.text.as_str())))
+                }
+                Pair::Hunk(_) => None,
+            })
+            .collect();
+        assert_eq!(sides, [(Some("a"), Some("1")), (Some("b"), None), (Some("z"), Some("z"))]);
+    }
+}

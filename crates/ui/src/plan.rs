@@ -1,0 +1,351 @@
+//! A plan as it is looked at: what each layer would do, what will not come back, and what stands in the way.
+//!
+//! The words are of the plan that [`ic_rollback`] makes; nothing here decides anything.
+
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::restore::plan::Action;
+use ic_dispatch::Dispatch;
+use ic_rollback::{Effects, LayeredRollback, LeavingCommit, OwnCommit, Plan, Undone};
+use ic_runtrack::{Agent, Artifact};
+use ic_saga::Compensation;
+use ic_worktree::{GitRestore, Report};
+use maud::{Markup, html};
+
+use crate::text::{EMPTY, Line, Shown, counted, of_path, path};
+
+/// More of a kind are counted only: a plan of 5,000 files must stay a page.
+const SHOWN: usize = 200;
+
+/// What an undo would do, layer by layer.
+pub(crate) fn layers(whole: &LayeredRollback) -> Markup {
+    let parts = &whole.parts;
+    html! {
+        div.plan {
+            (record(&whole.rollback.plan))
+            @if let Some(effects) = &parts.effects { (self::effects(effects)) }
+            @if let Some(report) = &parts.tree {
+                @if let Some(git) = &report.git { (self::git(git, parts.commits.as_deref().unwrap_or_default())) }
+                (files(report, false))
+            }
+            @if let Some(commits) = parts.own_commits.as_deref().filter(|all| !all.is_empty()) { (own_commits(commits)) }
+            @if let Some(data) = &parts.data { (rows("Rows", "would be deleted", data)) }
+        }
+        (what_stays(whole))
+    }
+}
+
+/// What the redo of a rollback would do.
+pub(crate) fn redo(undone: &Undone) -> Markup {
+    let rollback = &undone.remembered;
+    html! {
+        div.plan {
+            section.layer aria-label="The record" {
+                h3 { "The record" }
+                @if rollback.only().is_some() { p { "The work of this dispatch counts again." } }
+                @else { p { "The run is at " strong { (Shown(&rollback.from_phase)) } " again, and what was marked counts again." } }
+            }
+            @for report in &undone.tree {
+                @if let Some(git) = &report.git { (self::git(git, &[])) }
+                (files(report, true))
+            }
+            @if let Some(data) = &undone.data { (rows("Rows", "come back", data)) }
+        }
+        (left_undone(undone))
+    }
+}
+
+/// What a redo does not bring back.
+fn left_undone(undone: &Undone) -> Markup {
+    let rollback = &undone.remembered;
+    let work = rollback.cancelled("cancelled_dispatches").len();
+    let agents = rollback.cancelled("failed_agents").len();
+    let skipped = undone.tree.iter().flat_map(|report| &report.plan.skipped);
+    let skipped: Vec<&(PathText, String)> = skipped.collect();
+    if undone.effects.is_empty() && work == 0 && agents == 0 && skipped.is_empty() {
+        return EMPTY;
+    }
+    html! {
+        section.stays aria-label="What will not come back" {
+            h3 { "What will not come back" }
+            ul {
+                @for one in undone.effects.iter().take(SHOWN) {
+                    li { "The effect of " strong { (Shown(&one.step)) } " stays undone: it is not made again." }
+                }
+                @if work > 0 { li { (counted(work, "dispatch")) " that the undo cancelled: cancelled they stay." } }
+                @if agents > 0 { li { (counted(agents, "agent")) " that the undo failed: failed they stay." } }
+                @for (path, why) in skipped.into_iter().take(SHOWN) { (left(path, why)) }
+            }
+        }
+    }
+}
+
+fn record(plan: &Plan) -> Markup {
+    let counts = plan.counts();
+    let is_empty = counts.dispatches + counts.artifacts + counts.agents + counts.skips == 0;
+    let said = |n: usize, noun: &str| (n > 0).then(|| counted(n, noun));
+    let counted: Vec<String> = [
+        said(counts.phases, "phase"),
+        said(counts.dispatches, "dispatch"),
+        said(counts.artifacts, "artifact"),
+        said(counts.agents, "agent"),
+        said(counts.skips, "skip"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    html! {
+        section.layer aria-label="The record" {
+            h3 { "The record" @if !counted.is_empty() { span.count { (counted.join(", ")) } } }
+            p.route { (route(plan)) }
+            @if plan.reopens() { p { "The run is completed: it becomes active again." } }
+            @if is_empty && counts.phases == 0 { p.quiet { "Nothing in the record is marked." } }
+            ul.items {
+                @for one in plan.cancelled_dispatches.iter().take(SHOWN) { (dispatch("cancel", "bad", one)) }
+                @for one in plan.marked_dispatches.iter().take(SHOWN) { (dispatch("undo", "warn", one)) }
+                @for one in plan.artifacts.iter().take(SHOWN) { (artifact(one)) }
+                @for one in plan.failed_agents.iter().take(SHOWN) { (agent("fail", "bad", one)) }
+                @for one in plan.marked_agents.iter().take(SHOWN) { (agent("undo", "warn", one)) }
+                @for one in plan.skips.iter().take(SHOWN) {
+                    li { span.verb.warn { "clear" } span { "the skip of " (Shown(&one.phase)) } }
+                }
+                @for one in plan.reinstated.iter().take(SHOWN) {
+                    li { span.verb.warn { "lift" } span { "the undo " code { (one.short()) } " of one dispatch: its work counts again" } }
+                }
+            }
+            (more(counts.dispatches.max(counts.artifacts).max(counts.agents)))
+        }
+    }
+}
+
+/// Where the run goes.
+fn route(plan: &Plan) -> Markup {
+    if let Some(only) = &plan.cut.only {
+        return html! { "The run stays at " strong { (Shown(&plan.run.phase)) } "; only the dispatch " code { (only.short()) } " is undone." };
+    }
+    let moves = plan.run.phase != plan.to_phase;
+    html! {
+        @if moves { "From " strong { (Shown(&plan.run.phase)) } " back to " strong { (Shown(&plan.to_phase)) } }
+        @else { "The run stays at " strong { (Shown(&plan.to_phase)) } }
+        @if let Some(point) = &plan.point { ", to before " code { (Shown(point)) } }
+        "."
+    }
+}
+
+fn dispatch(verb: &str, kind: &str, one: &Dispatch) -> Markup {
+    let name = one.work.name.as_deref().or(one.work.agent_type.as_deref()).unwrap_or_default();
+    html! {
+        li {
+            span.verb.(kind) { (verb) }
+            span { "dispatch " a href={ "/dispatches/" (one.id) } { code { (one.id.short()) } } " " (Shown(&ic_base::title(name))) }
+            span.quiet { (one.status.as_str()) " in " (Shown(&one.phase)) }
+        }
+    }
+}
+
+fn artifact(one: &Artifact) -> Markup {
+    html! {
+        li {
+            span.verb.warn { "undo" }
+            span { "artifact " code { (one.id.short()) } " " span.path { (Line(&of_path(&one.path))) } }
+            span.quiet { "in " (Shown(&one.phase)) }
+        }
+    }
+}
+
+fn agent(verb: &str, kind: &str, one: &Agent) -> Markup {
+    html! {
+        li {
+            span.verb.(kind) { (verb) }
+            span { "agent " code { (one.id.short()) } " " (Shown(one.name.as_deref().unwrap_or_default())) }
+            span.quiet { "in " (Shown(&one.phase)) }
+        }
+    }
+}
+
+fn effects(effects: &Effects) -> Markup {
+    let all = &effects.compensations;
+    html! {
+        section.layer aria-label="Outside effects" {
+            h3 { "Outside effects" @if !all.is_empty() { span.count { (counted(all.len(), "effect")) } } }
+            @if all.is_empty() { p.quiet { "None to be undone." } }
+            @else { p { "Undone in this order:" } }
+            ol.items {
+                @for one in all.iter().take(SHOWN) { (effect(one)) }
+            }
+            (more(all.len()))
+        }
+    }
+}
+
+fn effect(one: &Compensation) -> Markup {
+    html! {
+        li {
+            span.verb.bad { "run" }
+            span { strong { (Shown(&one.step)) } " " code { (Shown(&one.action.said())) }
+                @if let Some(about) = &one.description { " " span.quiet { (Shown(about)) } } }
+        }
+    }
+}
+
+fn git(git: &GitRestore, commits: &[LeavingCommit]) -> Markup {
+    let moves = git.moves();
+    html! {
+        section.layer aria-label="Git" {
+            h3 { "Git" @if !commits.is_empty() { span.count { (counted(commits.len(), "commit")) } } }
+            @if moves.is_empty() { p.quiet { "Stays as it is." } }
+            ul.items {
+                @for (what, how) in &moves { li { span.verb.warn { "move" } span { strong { (Shown(what)) } " " (Shown(how)) } } }
+            }
+            @if !commits.is_empty() {
+                p { (counted(commits.len(), "commit")) @if commits.len() == 1 { " leaves its branch" } @else { " leave their branches, newest first" } "; kept below " code { "refs/ic/rolled-back/" } ":" }
+                ul.items { @for one in commits.iter().take(SHOWN) { (leaving(one)) } }
+                (more(commits.len()))
+            }
+        }
+    }
+}
+
+fn leaving(one: &LeavingCommit) -> Markup {
+    html! {
+        li {
+            code { (one.sha.get(..8).unwrap_or(&one.sha)) }
+            span {
+                @if let Some(described) = &one.described {
+                    (Shown(&ic_base::title(&described.subject)))
+                    " " span.quiet { (Shown(&ic_base::title(&described.author))) }
+                    @if described.is_pushed { " " span.tag.bad { "a remote has it" } }
+                }
+                @match (&one.dispatch, &one.other_run) {
+                    (_, Some(run)) => { " " span.tag.bad { "recorded by the run " (run.short()) } }
+                    (None, None) => { " " span.quiet { "recorded for no dispatch" } }
+                    (Some(_), None) => {}
+                }
+            }
+        }
+    }
+}
+
+fn own_commits(commits: &[OwnCommit]) -> Markup {
+    html! {
+        section.layer aria-label="Commits" {
+            h3 { "Commits" span.count { (counted(commits.len(), "commit")) } }
+            p { "They stay on their branches; what they changed is undone in the tree." }
+            ul.items {
+                @for one in commits.iter().take(SHOWN) {
+                    li {
+                        code { (one.commit.sha.get(..8).unwrap_or(&one.commit.sha)) }
+                        span { (Shown(&ic_base::title(&one.commit.subject))) " " span.tag { (one.state().as_str()) }
+                            @if let Some(revert) = one.revert() { br; "to revert it by a commit instead: " code.command { (Shown(&revert)) } } }
+                    }
+                }
+            }
+            (more(commits.len()))
+        }
+    }
+}
+
+/// What a restore would do to files. `is_back`: it brings back what was undone.
+fn files(report: &Report, is_back: bool) -> Markup {
+    if !report.strategy.has_files() {
+        return EMPTY;
+    }
+    let steps = &report.plan.steps;
+    html! {
+        section.layer aria-label="Files" {
+            h3 { "Files" @if !steps.is_empty() { span.count { (counted(steps.len(), "file")) } } }
+            @if steps.is_empty() { p.quiet { @if is_back { "Nothing is left to bring back." } @else { "Already as they were." } } }
+            @else if report.is_without { p { "Only what this work did; the rest stays." } }
+            @else { p { "As the checkpoint " code { (report.target.id.short()) } " has them. What is there now is saved in a checkpoint first." } }
+            ul.items.files {
+                @for step in steps.iter().take(SHOWN) {
+                    li {
+                        span.verb.(colour(step.action)) { (step.action.as_str()) }
+                        span.path { (Line(&path(&step.path.0))) }
+                        @if step.uncaptured { span.quiet { "in no checkpoint yet" } }
+                    }
+                }
+                @for conflict in report.conflicts.iter().take(SHOWN) {
+                    li.conflict {
+                        span.verb.bad { "conflict" }
+                        span.path { (Line(&path(&conflict.path.0))) }
+                        span.quiet { (Shown(&conflict.reason)) }
+                    }
+                }
+            }
+            (more(steps.len()))
+            @for warning in report.warnings.iter().take(SHOWN) { p.warning { (Shown(&warning.message)) } }
+        }
+    }
+}
+
+fn colour(action: Action) -> &'static str {
+    match action {
+        Action::Delete | Action::Replace => "bad",
+        Action::Create => "good",
+        Action::Modify | Action::Chmod | Action::Attributes | Action::Link => "warn",
+    }
+}
+
+fn rows(title: &str, what: &str, data: &ic_rollback::Data) -> Markup {
+    let all: u64 = data.rows.iter().map(|(_, rows)| rows).sum();
+    html! {
+        section.layer aria-label=(title) {
+            h3 { (title) @if all > 0 { span.count { (all) } } }
+            p.quiet { "In " span.path { (Line(&of_path(&data.database))) } }
+            @if all == 0 { p.quiet { "None." } }
+            ul.items {
+                @for (table, rows) in data.rows.iter().filter(|(_, rows)| *rows > 0).take(SHOWN) {
+                    li { span.verb.warn { (rows) } span { (Shown(table)) " " (what) } }
+                }
+            }
+        }
+    }
+}
+
+/// What an undo does not bring back, with the reason of each.
+fn what_stays(whole: &LayeredRollback) -> Markup {
+    let parts = &whole.parts;
+    let report = parts.tree.as_ref();
+    let skipped = report.map_or(&[][..], |report| &report.plan.skipped);
+    let lost = report.map_or(&[][..], |report| &report.plan.not_kept);
+    let unknown = report.map_or(&[][..], |report| &report.not_compared);
+    let effects = parts.effects.as_ref().map_or(&[][..], |effects| &effects.left);
+    let pivot = parts.effects.as_ref().and_then(|effects| effects.pivot.as_deref());
+    if skipped.is_empty()
+        && lost.is_empty()
+        && unknown.is_empty()
+        && effects.is_empty()
+        && whole.rows_stay.is_none()
+    {
+        return EMPTY;
+    }
+    html! {
+        section.stays aria-label="What will not come back" {
+            h3 { "What will not come back" }
+            ul {
+                @for one in effects.iter().take(SHOWN) {
+                    li { "The effect of " strong { (Shown(&one.step)) } " stays"
+                        @if let Some(pivot) = pivot { ": " (Shown(pivot)) " cannot be undone" } "." }
+                }
+                @for (path, why) in lost.iter().take(SHOWN) { (left(path, why)) }
+                @for (path, why) in skipped.iter().take(SHOWN) { (left(path, why)) }
+                @for (path, why) in unknown.iter().take(SHOWN) { (left(path, why)) }
+                @if let Some(rows) = &whole.rows_stay { li { (Shown(&rows.message)) } }
+            }
+            (more(skipped.len().max(lost.len()).max(unknown.len())))
+        }
+    }
+}
+
+fn left(at: &PathText, why: &str) -> Markup {
+    html! { li { span.path { (Line(&path(&at.0))) } ": " (Shown(why)) } }
+}
+
+fn more(count: usize) -> Markup {
+    match count.saturating_sub(SHOWN) {
+        0 => EMPTY,
+        rest => {
+            html! { p.cut { "and " (rest) " more, which the undo includes; all of them: " code { "ic undo --dry-run --json" } } }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A point: what changed there, and the way back to it.
+
+use ic_base::{CheckpointId, Result};
+use ic_point::Listed;
+use ic_point::log::{self, What};
+use maud::{Markup, html};
+
+use crate::ask::Ask;
+use crate::changes::{self, Pair, View};
+use crate::layout::{Page, notice, trail};
+use crate::run::{changed, is_target, kind, point_address, title, undo_address};
+use crate::runs::address;
+use crate::text::{EMPTY, Shown, counted, query, when};
+
+/// What is compared with the point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Show {
+    /// What its work changed: from here to the next point.
+    Did,
+    /// From the point before to here.
+    Before,
+    /// From here to the tree as it is.
+    Now,
+}
+
+/// The page of a point; `?show=before` or `now`: what else is compared.
+pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+    let run = ask.run()?;
+    let at = ask.params.seq("at")?.unwrap_or_default();
+    let reference = ask.params.require("ref")?;
+    let options = ask.app.project.options();
+    let (entry, before) = log::at(ask.kernel, options, &run, (at, reference))?;
+    // Only points are found by a reference.
+    let What::Point { point, files, until, commits } = &entry.what else {
+        return Ok(Page::new("Point", EMPTY));
+    };
+    let show = match ask.params.get("show") {
+        Some("before") => Show::Before,
+        Some("now") => Show::Now,
+        None if until.is_none() => Show::Now,
+        Some(_) | None => Show::Did,
+    };
+    let own = point_address(&run, point);
+    let body = html! {
+        (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(&run))]))
+        div.heading {
+            div {
+                span.kind.(point.kind) { (kind(point)) }
+                h1 { (Shown(title(point))) }
+            }
+            @if is_target(point) { a.button.primary href=(undo_address(&run, point)) data-undo { "Undo to here" } }
+        }
+        p.facts {
+            code { (Shown(&point.reference)) }
+            span { "in " (Shown(&point.phase)) }
+            (changed(*files))
+            @if let Some(commits) = commits.filter(|n| *n > 0) { span { (counted(commits, "commit")) } }
+            (when(ask.now, point.created_at))
+            @if matches!(point.kind, "dispatch" | "prompt") && let Some(id) = &point.before {
+                a href={ "/dispatches/" (id) } { "What it did" }
+            }
+        }
+        (no_target(point))
+        (sides(ask, &own, point, before.as_ref(), until.as_ref(), show)?)
+    };
+    Ok(Page::new(title(point), body).following(run.id.as_str()))
+}
+
+fn no_target(point: &Listed) -> Markup {
+    if let Some(by) = &point.taken_back_by {
+        return notice(
+            "info",
+            "It was undone",
+            &html! {
+                p { "A rollback took the run back to before this point. To bring it back, redo that rollback." }
+                p { a.button href={ "/rollbacks/" (by) } { "The rollback " (by.short()) } }
+            },
+        );
+    }
+    if point.is_pruned {
+        return notice(
+            "info",
+            "Its content is gone",
+            &html! {
+                p { "The checkpoint of this point was pruned: the run cannot go back to it." }
+            },
+        );
+    }
+    EMPTY
+}
+
+fn sides(
+    ask: &Ask<'_>,
+    own: &str,
+    point: &Listed,
+    before: Option<&Listed>,
+    until: Option<&CheckpointId>,
+    show: Show,
+) -> Result<Markup> {
+    let Some(checkpoint) = point.checkpoint_id.as_ref().filter(|_| !point.is_pruned) else {
+        return Ok(html! { p.empty { "No checkpoint of the tree was taken here." } });
+    };
+    let earlier = before.and_then(|before| before.checkpoint_id.as_ref());
+    let view = if View::of(ask.params) == View::Split { vec![("view", "split")] } else { Vec::new() };
+    let at =
+        |show: &str, more: &[(&str, &str)]| format!("{own}&{}", query(&[&[("show", show)], more].concat()));
+    let tab = |is_there: bool, one: Show, word: &str, said: &str| {
+        html! { @if is_there { a href=(at(word, &view)) aria-current=[(show == one).then_some("true")] { (said) } } }
+    };
+    let (pair, word) = match (show, earlier, until) {
+        (Show::Before, Some(earlier), _) => {
+            (Some(Pair { from: earlier.as_str(), to: Some(checkpoint.as_str()) }), "before")
+        }
+        (Show::Did, _, Some(until)) => {
+            (Some(Pair { from: checkpoint.as_str(), to: Some(until.as_str()) }), "did")
+        }
+        (Show::Now, ..) => (Some(Pair { from: checkpoint.as_str(), to: None }), "now"),
+        _ => (None, ""),
+    };
+    let list = if let Some(pair) = &pair {
+        changes::list(ask, pair, &|more| at(word, more))?
+    } else {
+        html! { p.empty { "It is not known what changed." } }
+    };
+    Ok(html! {
+        section.changes aria-label="What changed" {
+            nav.tabs.wide aria-label="What is compared" {
+                (tab(until.is_some(), Show::Did, "did", "From here to the next point"))
+                (tab(earlier.is_some(), Show::Before, "before", "Since the point before"))
+                (tab(true, Show::Now, "now", "From here to the tree now"))
+            }
+            @if let Some(pair) = &pair {
+                p.quiet { "Checkpoint " code { (crate::flags::short(pair.from)) } " → "
+                    @if let Some(to) = pair.to { code { (crate::flags::short(to)) } } @else { "the tree now" }
+                    " · " a href={ "/compare?" (query(&pair.pairs())) } { "compare with another" } }
+            }
+            (list)
+        }
+    })
+}

@@ -1,0 +1,20 @@
+//! What the page must be told of the project that it shows.
+
+use std::path::Path;
+
+use ic_base::Result;
+use ic_kernel::Kernel;
+use ic_store::OpenOptions;
+use ic_worktree::Settings;
+
+/// A project, as whoever starts the page opens it.
+pub trait Project: Send + Sync + 'static {
+    /// The ledger, opened for one request, on behalf of no dispatch and of no session: a person asks. Errors: those of opening it.
+    fn kernel(&self) -> Result<Kernel>;
+
+    /// How checkpoints are taken in the project of a run. Errors: `invalid_config`.
+    fn settings(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings>;
+
+    /// How ledger and content are opened.
+    fn options(&self) -> OpenOptions;
+}

@@ -1,0 +1,313 @@
+//! A rollback: what it did, how far it is, and the way on or back.
+
+use axum::http::StatusCode;
+use ic_base::{Code, Diagnosis, Result, RollbackId};
+use ic_journal::made::Made;
+use ic_journal::steps::{self, Course, Step, StepState};
+use ic_journal::table::{self, RollbackRecord, RollbackStatus};
+use ic_phase::Run;
+use ic_rollback::Undone;
+use ic_worktree::Watch;
+use maud::{Markup, html};
+
+use crate::acts::redo_of;
+use crate::ask::Ask;
+use crate::layout::{Page, notice, said, token, trail};
+use crate::plan;
+use crate::run::went_back;
+use crate::runs::address;
+use crate::text::{EMPTY, Shown, counted, grouped, when};
+
+/// A rollback with what it is about.
+struct Found {
+    rollback: RollbackRecord,
+    steps: Vec<Step>,
+    run: Run,
+}
+
+fn find(ask: &Ask<'_>, reference: &str) -> Result<Found> {
+    let (rollback, steps) = ic_rollback::named(ask.kernel, reference)?;
+    let run = ask.read(|snapshot| ic_phase::run::get(snapshot, &rollback.run_id))?;
+    Ok(Found { rollback, steps, run })
+}
+
+fn crumbs(run: &Run) -> Markup {
+    trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(run))])
+}
+
+/// The page of a rollback.
+pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+    let found = find(ask, ask.id())?;
+    Ok(of(ask, &found, &EMPTY))
+}
+
+fn of(ask: &Ask<'_>, found: &Found, before: &Markup) -> Page {
+    let Found { rollback, run, .. } = found;
+    let is_at_work = ic_rollback::is_at_work(ask.kernel, rollback);
+    let body = html! {
+        (crumbs(run))
+        div.heading {
+            h1 { (went_back(rollback)) }
+            (badge(rollback, is_at_work))
+        }
+        (before)
+        p.facts {
+            code { (rollback.id.short()) }
+            span { (when(ask.now, rollback.created_at)) }
+            @if rollback.only().is_none() { span { (Shown(&rollback.from_phase)) " → " (Shown(&rollback.to_phase)) } }
+            span { "epoch " (grouped(rollback.epoch)) }
+        }
+        @if let Some(reason) = &rollback.reason { blockquote { (Shown(reason)) } }
+        (outcome(ask, found, is_at_work))
+        (progress(found))
+    };
+    let page = Page::new("Undo", body).following(run.id.as_str());
+    Page { asks_again: is_at_work, ..page }
+}
+
+fn badge(rollback: &RollbackRecord, is_at_work: bool) -> Markup {
+    let (kind, word) = match rollback.status {
+        RollbackStatus::Done => ("good", "done"),
+        RollbackStatus::InProgress | RollbackStatus::Stopped if is_at_work => ("live", "under way"),
+        RollbackStatus::InProgress => ("warn", "interrupted"),
+        RollbackStatus::Stopped => ("bad", "stopped"),
+        RollbackStatus::Aborted => ("quiet", "aborted"),
+        RollbackStatus::Undone => ("quiet", "redone"),
+    };
+    html! { span class={ "badge " (kind) } { (word) } }
+}
+
+/// What became of it, and what can be done next.
+fn outcome(ask: &Ask<'_>, found: &Found, is_at_work: bool) -> Markup {
+    let Found { rollback, run, .. } = found;
+    match rollback.status {
+        _ if is_at_work => html! { p.lead aria-live="polite" { "It is being done." } },
+        RollbackStatus::Done => html! {
+            p.lead { "It is done. What it replaced or removed was saved first." }
+            p.buttons {
+                a.button.primary href={ "/rollbacks/" (rollback.id) "/redo" } data-redo { "Redo" }
+                a.button href=(address(run)) { "To the run" }
+            }
+        },
+        RollbackStatus::InProgress | RollbackStatus::Stopped => unfinished(ask, found),
+        RollbackStatus::Undone => html! {
+            p.lead { "It was undone itself: what it took back is there again." }
+            p.buttons { a.button href=(address(run)) { "To the run" } }
+        },
+        RollbackStatus::Aborted => html! {
+            p.lead { "It was aborted: the run is where it was." }
+            p.buttons { a.button href=(address(run)) { "To the run" } }
+        },
+    }
+}
+
+/// A rollback that no process finishes: the run stays closed until somebody does.
+fn unfinished(ask: &Ask<'_>, found: &Found) -> Markup {
+    let Found { rollback, steps, .. } = found;
+    let next = steps::next_command(&rollback.id, steps);
+    // What needs a flag needs a look first: the command says which.
+    let is_plain = next == format!("ic rollback resume {} --yes", rollback.id.short());
+    let doing = match steps::course(steps) {
+        Course::Forward => "It is not finished, and the run stays closed.",
+        Course::Undo => "Its redo is not finished, and the run stays closed.",
+        Course::Abort => "It is being aborted, and that is not finished. The run stays closed.",
+        Course::Reapply => "Its redo was aborted, and that is not finished. The run stays closed.",
+    };
+    notice(
+        "warn",
+        "Unfinished",
+        &html! {
+            p { (doing) }
+            @for step in steps.iter().filter(|step| step.state == StepState::Failed) {
+                @if let Some(error) = &step.error { p.message { (layer(step)) ": " (Shown(error)) } }
+            }
+            @if is_plain && !ask.app.read_only {
+                form method="post" action={ "/rollbacks/" (rollback.id) "/resume" } {
+                    (token(ask.app))
+                    button.primary type="submit" { "Resume" }
+                }
+            }
+            p { "To resume it on the command line: " code.command { (Shown(&next)) } }
+            p.quiet { "Other ways: " code { "ic rollback show " (rollback.id.short()) } }
+        },
+    )
+}
+
+/// The steps, and how far each is.
+fn progress(found: &Found) -> Markup {
+    let Found { rollback, steps, .. } = found;
+    if steps.is_empty() {
+        return html! { p.quiet { "Only the record changed: one transaction." } };
+    }
+    let course = steps::course(steps);
+    html! {
+        section aria-labelledby="steps" {
+            h2 #steps { "Steps" }
+            ol.steps {
+                @for step in steps {
+                    @let shown = step.shown(course, rollback.status.stands());
+                    li class=(shown) {
+                        span.name { (layer(step)) }
+                        span.state { (state(shown)) }
+                        span.quiet { (made(step)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn layer(step: &Step) -> &'static str {
+    match step.kind {
+        steps::StepKind::Effects => "Outside effects",
+        steps::StepKind::Tree => "Files and git",
+        steps::StepKind::Data => "Rows",
+        steps::StepKind::Settle => "The record",
+    }
+}
+
+fn state(shown: &'static str) -> &'static str {
+    match shown {
+        "pending" => "waits",
+        "as_before" => "as before",
+        other => other,
+    }
+}
+
+fn made(step: &Step) -> String {
+    if step.state == StepState::Pending {
+        return String::new();
+    }
+    match Made::by(step) {
+        Made::Effects { undone, skipped, .. } if undone + skipped.len() > 0 => {
+            let skipped =
+                if skipped.is_empty() { String::new() } else { format!(", {} left", skipped.len()) };
+            format!("{} undone{skipped}", counted(undone, "effect"))
+        }
+        Made::Tree { paths, .. } if paths > 0 => format!("{} restored", counted(paths, "path")),
+        Made::Data { rows } if !rows.is_empty() => {
+            let all: u64 = rows.values().sum();
+            format!("{} deleted", counted(usize::try_from(all).unwrap_or(usize::MAX), "row"))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The page of a redo, before it is done; `?without-effects=1`: though effects stay undone.
+pub(crate) fn redo(ask: &Ask<'_>) -> Result<Page> {
+    let found = find(ask, ask.id())?;
+    Ok(redo_shown(ask, &found, ask.params.has("without-effects"), &EMPTY))
+}
+
+/// The redo as it would be now, for who was refused.
+pub(crate) fn redo_refused(
+    ask: &Ask<'_>,
+    rollback: &RollbackId,
+    without_effects: bool,
+    error: &Diagnosis,
+) -> Result<Page> {
+    let found = find(ask, rollback.as_str())?;
+    let why = if error.code() == Code::PlanChanged {
+        notice(
+            "warn",
+            "The plan has changed",
+            &html! {
+                p { "Something happened since you looked, so nothing was done. This is what a redo would do now: look at it, and confirm again." }
+            },
+        )
+    } else {
+        notice("bad", "Nothing was redone", &html! { (said(error)) })
+    };
+    Ok(redo_shown(ask, &found, without_effects, &why).with(StatusCode::CONFLICT))
+}
+
+fn redo_shown(ask: &Ask<'_>, found: &Found, without_effects: bool, before: &Markup) -> Page {
+    let Found { rollback, run, .. } = found;
+    let settings = ask.app.project.settings(ask.kernel, &run.project_dir);
+    let request = redo_of(&rollback.id, without_effects, None);
+    let preview = settings
+        .and_then(|settings| ic_rollback::preview_undo(ask.kernel, &settings, &request, &Watch::default()));
+    let status = preview.as_ref().err().map_or(StatusCode::OK, crate::fail::status);
+    let body = html! {
+        (crumbs(run))
+        h1 { "Redo" }
+        p.facts { span { (went_back(rollback)) } code { (rollback.id.short()) } (when(ask.now, rollback.created_at)) }
+        (before)
+        @match &preview {
+            Ok(undone) => { (redo_plan(ask, run, undone, without_effects)) }
+            Err(error) => { (redo_in_the_way(rollback, error)) }
+        }
+        p.quiet { "The same on the command line: " code.command { "ic rollback undo " (rollback.id.short()) @if without_effects { " --without-effects" } } }
+    };
+    Page::new("Redo", body).with(status)
+}
+
+fn redo_plan(ask: &Ask<'_>, run: &Run, undone: &Undone, without_effects: bool) -> Markup {
+    let (id, hash) = (&undone.remembered.id, undone.plan_hash.as_deref().unwrap_or_default());
+    html! {
+        p.lead { "This is what would come back. Nothing has been changed yet." }
+        (plan::redo(undone))
+        @if ask.app.read_only { p.quiet { "This page is read-only." } }
+        @else {
+            form.confirm method="post" action={ "/rollbacks/" (id) "/redo" } {
+                (token(ask.app))
+                input type="hidden" name="plan" value=(hash);
+                @if without_effects { input type="hidden" name="without-effects" value="1"; }
+                div.buttons {
+                    button.primary type="submit" { "Redo" }
+                    a.button href=(address(run)) { "Cancel" }
+                }
+            }
+        }
+    }
+}
+
+fn redo_in_the_way(rollback: &RollbackRecord, error: &Diagnosis) -> Markup {
+    notice(
+        "bad",
+        "It cannot be redone now",
+        &html! {
+            (said(error))
+            @if error.code() == Code::EffectsUndone {
+                p { a.button href={ "/rollbacks/" (rollback.id) "/redo?without-effects=1" } { "Redo the rest; effects stay undone" } " " code { "--without-effects" } }
+            }
+        },
+    )
+}
+
+/// The rollback as it is, for who could not resume it.
+pub(crate) fn resume_refused(ask: &Ask<'_>, rollback: &RollbackId, error: &Diagnosis) -> Result<Page> {
+    let found = find(ask, rollback.as_str())?;
+    let why = notice("bad", "It was not resumed", &html! { (said(error)) });
+    Ok(of(ask, &found, &why).with(StatusCode::CONFLICT))
+}
+
+/// How far something is that was begun from here: of a rollback, or of whatever goes on in a run.
+pub(crate) fn under_way(ask: &Ask<'_>, run: Option<&str>, rollback: Option<&RollbackId>) -> Result<Page> {
+    let of_run = match run {
+        Some(run) => ask.read(|snapshot| {
+            let run = ask.kernel.run(snapshot, run)?;
+            table::unfinished_of(snapshot, &run.id)
+        })?,
+        None => None,
+    };
+    let id = rollback.cloned().or(of_run.map(|rollback| rollback.id));
+    let page = match &id {
+        Some(id) => of(ask, &find(ask, id.as_str())?, &EMPTY),
+        // It looks at the tree, before it records that it begins.
+        None => {
+            Page::new("Undo", html! { h1 { "Undo" } p.lead aria-live="polite" { "It captures the tree." } })
+        }
+    };
+    Ok(Page { asks_again: true, ..page })
+}
+
+/// What is said to who begins a second thing.
+pub(crate) fn busy(error: &Diagnosis, running: &str) -> Page {
+    let body = html! {
+        h1 { "One thing at a time" }
+        div.notice.warn { (said(error)) }
+        p { a.button href=(running) { "Look at it" } }
+    };
+    Page::new("Busy", body).with(StatusCode::CONFLICT)
+}

@@ -1,0 +1,258 @@
+//! Which request is answered by what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use ic_base::{Code, Diagnosis, Result, RollbackId};
+use maud::{DOCTYPE, html};
+
+use crate::acts::{self, Act, Deed};
+use crate::app::App;
+use crate::ask::Ask;
+use crate::assets::{Asset, STYLE};
+use crate::door::{Door, Refused};
+use crate::flags::Wanted;
+use crate::layout::{Page, Theme, whole};
+use crate::params::Params;
+use crate::{
+    compare, dispatch, events, fail, headers, image, news, point, rollback, run, runs, search, undo,
+};
+
+/// More than any form of ours has.
+const LONGEST_FORM: usize = 256 * 1024;
+
+/// So long a form may take to arrive.
+const FORM_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// So long a browser waits for what it began, before it is shown how far that is.
+const PATIENCE: Duration = Duration::from_millis(1200);
+
+/// What shows something.
+type Show = fn(&Ask<'_>) -> Result<Page>;
+
+/// Answers a request.
+pub(crate) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
+    let mut response = admitted(&app, request).await;
+    headers::guard(response.headers_mut());
+    response
+}
+
+async fn admitted(app: &Arc<App>, request: Request) -> Response {
+    let (asked, body) = request.into_parts();
+    let path: Vec<String> =
+        asked.uri.path().split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+    if let Err(why) = app.door.require_host(&asked.headers) {
+        return fail::refused(why).into_response();
+    }
+    if let ["assets", name] = parts.as_slice() {
+        return Asset::named(name)
+            .map_or_else(|| StatusCode::NOT_FOUND.into_response(), |asset| asset.answer());
+    }
+    let params = Params::of(asked.uri.query().unwrap_or_default().as_bytes());
+    if parts == ["enter"] {
+        return enter(app, &params);
+    }
+    if let Err(why) = app.door.require_cookie(&asked.headers) {
+        return fail::refused(why).into_response();
+    }
+    let theme = theme_of(&asked.headers);
+    match asked.method {
+        Method::GET => get(app, &asked, path, params, theme).await,
+        Method::POST => match form(app, &asked, body).await {
+            Ok(form) => post(app, &parts, &form, theme).await,
+            Err(refused) => refused,
+        },
+        _ => (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, POST")]).into_response(),
+    }
+}
+
+/// Gives who has the key its cookie. The browser goes on by itself: a redirect that another site began would come without the cookie.
+fn enter(app: &App, params: &Params) -> Response {
+    if !params.get("key").is_some_and(|key| app.door.is_opened_by(key)) {
+        return fail::refused(Refused::Key).into_response();
+    }
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="refresh" content="0; url=/";
+                title { "ic" }
+                link rel="stylesheet" href=(STYLE.address());
+            }
+            body { main { p { a href="/" { "Open the page" } } } }
+        }
+    };
+    ([(header::SET_COOKIE, app.door.cookie())], Html(page.into_string())).into_response()
+}
+
+/// The theme that a browser chose.
+fn theme_of(headers: &HeaderMap) -> Theme {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let chosen = pairs.filter(|(name, _)| *name == "ic-ui-theme").find_map(|(_, word)| Theme::parse(word));
+    chosen.unwrap_or(Theme::Auto)
+}
+
+async fn get(app: &Arc<App>, asked: &Parts, path: Vec<String>, params: Params, theme: Theme) -> Response {
+    let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+    let show: Show = match parts.as_slice() {
+        [] => runs::page,
+        ["runs", _] => run::page,
+        ["runs", _, "point"] => point::page,
+        ["runs", _, "undo"] => undo::page,
+        ["rollbacks", _] => rollback::page,
+        ["rollbacks", _, "redo"] => rollback::redo,
+        ["dispatches", _] => dispatch::page,
+        ["sessions", _] => dispatch::session,
+        ["events"] => events::page,
+        ["events", "verify"] => events::verify,
+        ["compare"] => compare::page,
+        ["compare", "file"] => compare::file,
+        ["search"] => search::page,
+        ["live"] => {
+            let last = asked.headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+            return news::tell(app, last.or(params.seq("since").ok().flatten()));
+        }
+        ["acts", number] => {
+            let act = number.parse().ok().and_then(|number| app.acts.find(number));
+            return match act {
+                Some(act) => became(app, act, theme).await,
+                None => sent(app, theme, "/", &fail::page(&not_here())),
+            };
+        }
+        ["image", hash] => {
+            let hash = (*hash).to_owned();
+            let read = app.blocking(move |app| image::answer(app, &hash)).await;
+            return read.unwrap_or_else(|error| sent(app, theme, "/", &fail::page(&error)));
+        }
+        _ => |_| Err(not_here()),
+    };
+    let at = asked.uri.path_and_query().map_or("/", axum::http::uri::PathAndQuery::as_str).to_owned();
+    shown(app, theme, at, path, params, show).await
+}
+
+/// Shows a page.
+async fn shown(
+    app: &Arc<App>,
+    theme: Theme,
+    at: String,
+    path: Vec<String>,
+    params: Params,
+    show: impl FnOnce(&Ask<'_>) -> Result<Page> + Send + 'static,
+) -> Response {
+    let made = app.blocking(move |app| {
+        let page = with_ask(app, &path, &params, show);
+        let page = page.unwrap_or_else(|error| fail::page(&error));
+        sent(app, theme, &at, &page)
+    });
+    made.await.unwrap_or_else(|error| sent(app, theme, "/", &fail::page(&error)))
+}
+
+fn with_ask<T>(
+    app: &App,
+    path: &[String],
+    params: &Params,
+    show: impl FnOnce(&Ask<'_>) -> Result<T>,
+) -> Result<T> {
+    let kernel = app.project.kernel()?;
+    let now = kernel.context.now();
+    show(&Ask { app, kernel: &kernel, path, params, now })
+}
+
+fn sent(app: &App, theme: Theme, at: &str, page: &Page) -> Response {
+    (page.status, Html(whole(app, theme, at, page).into_string())).into_response()
+}
+
+fn not_here() -> Diagnosis {
+    Diagnosis::new(Code::PathNotFound, "There is no such page.")
+}
+
+/// The fields of a form that may be acted on. `Err`: the refusal.
+async fn form(app: &App, asked: &Parts, body: Body) -> std::result::Result<Params, Response> {
+    Door::require_origin(&asked.headers).map_err(|why| fail::refused(why).into_response())?;
+    let read = tokio::time::timeout(FORM_TIMEOUT, to_bytes(body, LONGEST_FORM)).await;
+    let bytes = match read {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) => return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response()),
+        Err(_) => return Err(StatusCode::REQUEST_TIMEOUT.into_response()),
+    };
+    let form = Params::of(&bytes);
+    app.door.require_form(form.get("token")).map_err(|why| fail::refused(why).into_response())?;
+    Ok(form)
+}
+
+async fn post(app: &Arc<App>, parts: &[&str], form: &Params, theme: Theme) -> Response {
+    if parts == ["theme"] {
+        return set_theme(form);
+    }
+    if app.read_only {
+        let error = Diagnosis::new(Code::PermissionDenied, "This page is read-only. Nothing was changed.")
+            .hint("start it without --read-only, or type: ic undo");
+        return sent(app, theme, "/", &fail::page(&error).with(StatusCode::FORBIDDEN));
+    }
+    let deed = match parts {
+        ["runs", run, "undo"] => {
+            Wanted::of(run, form).and_then(|wanted| Ok(Deed::Undo(wanted, form.require("plan")?.to_owned())))
+        }
+        ["rollbacks", id, "redo"] => form.require("plan").map(|seen| Deed::Redo {
+            rollback: RollbackId::from_ledger((*id).to_owned()),
+            without_effects: form.has("without-effects"),
+            seen: seen.to_owned(),
+        }),
+        ["rollbacks", id, "resume"] => Ok(Deed::Resume(RollbackId::from_ledger((*id).to_owned()))),
+        _ => Err(not_here()),
+    };
+    let begun = match deed {
+        Ok(deed) => acts::begin(app, deed),
+        Err(error) => return sent(app, theme, "/", &fail::page(&error)),
+    };
+    match begun {
+        Ok(act) => became(app, act, theme).await,
+        Err(running) => {
+            let error =
+                Diagnosis::new(Code::Busy, "This page is doing something else now. Nothing was changed.")
+                    .hint("wait for its end, then send it again");
+            let page = rollback::busy(&error, &format!("/acts/{}", running.number));
+            sent(app, theme, "/", &page)
+        }
+    }
+}
+
+fn set_theme(form: &Params) -> Response {
+    let theme = form.get("to").and_then(Theme::parse).unwrap_or(Theme::Auto);
+    // Only a path of ours: `//` and `/\` would lead elsewhere.
+    let is_own = |back: &&str| back.starts_with('/') && !back.starts_with("//") && !back.contains('\\');
+    let back = form.get("back").filter(is_own).unwrap_or("/").to_owned();
+    let cookie = format!("ic-ui-theme={}; SameSite=Strict; Path=/; Max-Age=31536000", theme.as_str());
+    (StatusCode::SEE_OTHER, [(header::LOCATION, back), (header::SET_COOKIE, cookie)]).into_response()
+}
+
+/// What became of an act, as far as it is.
+async fn became(app: &Arc<App>, act: Arc<Act>, theme: Theme) -> Response {
+    act.wait(PATIENCE).await;
+    if let Some(Ok(id)) = act.end() {
+        let location = format!("/rollbacks/{id}");
+        return (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response();
+    }
+    let at = format!("/acts/{}", act.number);
+    let (path, params) = (vec!["acts".to_owned(), act.number.to_string()], Params::default());
+    shown(app, theme, at, path, params, move |ask| match (&act.deed, act.end()) {
+        (Deed::Undo(wanted, _), Some(Err(error))) => undo::refused(ask, wanted, error),
+        (Deed::Redo { rollback, without_effects, .. }, Some(Err(error))) => {
+            rollback::redo_refused(ask, rollback, *without_effects, error)
+        }
+        (Deed::Resume(rollback), Some(Err(error))) => rollback::resume_refused(ask, rollback, error),
+        (Deed::Undo(wanted, _), _) => rollback::under_way(ask, Some(&wanted.run), None),
+        (Deed::Redo { rollback, .. } | Deed::Resume(rollback), _) => {
+            rollback::under_way(ask, None, Some(rollback))
+        }
+    })
+    .await
+}

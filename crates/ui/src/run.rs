@@ -1,0 +1,247 @@
+//! A run: its timeline, and its points with what each changed.
+
+use ic_base::{Result, Seq};
+use ic_dispatch::spent;
+use ic_journal::table::{RollbackRecord, RollbackStatus};
+use ic_ops::status::Status;
+use ic_phase::Run;
+use ic_point::Listed;
+use ic_point::log::{self, Entry, Files, What};
+use ic_rollback::{Newest, Whose};
+use maud::{Markup, html};
+
+use crate::ask::Ask;
+use crate::layout::{Page, notice, older, trail};
+use crate::runs::{address, badge, chain, status_of, worker};
+use crate::text::{EMPTY, Shown, counted, of_path, query, rounded, when};
+use crate::timeline;
+
+/// So many points and rollbacks stand on one page.
+const AT_ONCE: usize = 40;
+
+/// The page of a run; `?before=SEQ`: an older part of its points, `?standing=1`: without what was rolled back.
+pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+    let run = ask.run()?;
+    let status = status_of(ask, &run)?;
+    let (before, all) = (ask.params.seq("before")?, !ask.params.has("standing"));
+    let options = ask.app.project.options();
+    let entries = log::page(ask.kernel, options, &run, all, (before.unwrap_or(Seq::MAX), AT_ONCE))?;
+    let more = entries.entries.last().filter(|_| entries.has_more).map(|last| {
+        let standing = if all { Vec::new() } else { vec![("standing", "1")] };
+        let before = last.seq.to_string();
+        format!("{}?{}", address(&run), query(&[standing, vec![("before", before.as_str())]].concat()))
+    });
+    let redo = redo_of(ask, &run);
+    let body = html! {
+        (trail(&[("Runs", "/".to_owned())]))
+        div.heading {
+            h1 { (Shown(&ic_base::title(&run.goal))) }
+            (badge(&run))
+        }
+        (chain(&run))
+        @for one in &status.unfinished {
+            (notice("warn", "Unfinished", &html! {
+                p.message { (Shown(&one.message)) }
+                p { "To resume: " code.command { (Shown(&one.command)) } }
+                @if one.kind == "rollback" { p { a.button href={ "/rollbacks/" (one.id) } { "Look at it" } } }
+            }))
+        }
+        @if before.is_none() {
+            section.time aria-labelledby="time" {
+                h2 #time { "Timeline" }
+                (timeline::of_run(ask, &run)?)
+            }
+        }
+        div.columns {
+            section.points aria-labelledby="points" {
+                div.heading {
+                    h2 #points { "Points" }
+                    nav.tabs aria-label="Which points" {
+                        a href=(address(&run)) aria-current=[all.then_some("true")] { "All" }
+                        a href={ (address(&run)) "?standing=1" } aria-current=[(!all).then_some("true")] { "Standing" }
+                    }
+                }
+                ol.log { @for entry in &entries.entries { (row(ask, &run, entry)) } }
+                @if entries.entries.is_empty() { p.empty { "There are no older points." } }
+                (older(more))
+            }
+            (facts(ask, &run, &status, redo.as_deref())?)
+        }
+    };
+    Ok(Page::new(ic_base::title(&run.goal), body).following(run.id.as_str()))
+}
+
+/// The address of the redo of the newest undo of a run, if there is one.
+fn redo_of(ask: &Ask<'_>, run: &Run) -> Option<String> {
+    match ic_rollback::newest(ask.kernel, Whose::Run(run)) {
+        Ok(Newest::Rollback(id)) => Some(format!("/rollbacks/{id}/redo")),
+        // A restore of the tree is no rollback of this run; `ic redo` undoes it.
+        Ok(Newest::Restore) | Err(_) => None,
+    }
+}
+
+fn facts(ask: &Ask<'_>, run: &Run, status: &Status, redo: Option<&str>) -> Result<Markup> {
+    let spent = ask.read(|snapshot| spent::of_run(snapshot, &run.id))?;
+    let (all, undone) = spent::total(&spent);
+    Ok(html! {
+        aside.facts aria-label="About this run" {
+            @if let Some(redo) = redo {
+                p { a.button href=(redo) data-redo { "Redo the last undo" } }
+            }
+            dl {
+                dt { "Id" } dd { code { (run.id.short()) } }
+                dt { "Goal" } dd.goal { (Shown(&run.goal)) }
+                dt { "Working" }
+                dd {
+                    @if status.working.is_empty() { span.quiet { "no process" } }
+                    @for working in &status.working { div { (worker(working)) } }
+                }
+                dt { "Begun" } dd { (when(ask.now, run.created_at)) }
+                @if run.epoch > 0 { dt { "Epoch" } dd { (run.epoch) } }
+                @if all.input > 0 || all.output > 0 {
+                    dt { "Tokens" }
+                    dd {
+                        (rounded(all.input)) " in, " (rounded(all.output)) " out"
+                        @if undone.input > 0 || undone.output > 0 {
+                            br; span.quiet { (rounded(undone.input.saturating_add(undone.output))) " in undone work" }
+                        }
+                    }
+                }
+                dt { "Project" } dd.path { (Shown(&of_path(&run.project_dir))) }
+                dt { "Next" } dd { code.command { (Shown(&status.next_command())) } }
+            }
+            p { a href={ "/events?" (query(&[("run", run.id.as_str())])) } { "Its events" } }
+        }
+    })
+}
+
+/// A point or a rollback, as a line.
+fn row(ask: &Ask<'_>, run: &Run, entry: &Entry) -> Markup {
+    match &entry.what {
+        What::Point { point, files, commits, .. } => point_row(ask, run, entry, (point, *files, *commits)),
+        What::Rollback(rollback) => rollback_row(ask, entry, rollback),
+    }
+}
+
+fn depth(entry: &Entry) -> usize {
+    entry.taken_back_by.len().min(4)
+}
+
+fn point_row(
+    ask: &Ask<'_>,
+    run: &Run,
+    entry: &Entry,
+    (point, files, commits): (&Listed, Option<Files>, Option<usize>),
+) -> Markup {
+    let is_over = !entry.taken_back_by.is_empty() || point.is_undone;
+    let target = is_target(point).then(|| undo_address(run, point));
+    html! {
+        li.entry.point.(format!("depth{}", depth(entry))).over[is_over] data-row {
+            span.kind.(point.kind) { (kind(point)) }
+            div.what {
+                a.title href=(point_address(run, point)) data-open { (Shown(title(point))) }
+                p.facts {
+                    code { (Shown(&point.reference)) }
+                    (changed(files))
+                    @if let Some(commits) = commits.filter(|n| *n > 0) { span { (counted(commits, "commit")) } }
+                    @if point.is_undone { span.tag { "undone" } }
+                    @if point.is_pruned { span.tag { "pruned" } }
+                    (when(ask.now, point.created_at))
+                }
+            }
+            @if let Some(address) = target {
+                a.act href=(address) data-undo aria-label={ "Undo to before " (title(point)) } { "Undo to here" }
+            }
+        }
+    }
+}
+
+fn rollback_row(ask: &Ask<'_>, entry: &Entry, rollback: &RollbackRecord) -> Markup {
+    let is_over = !entry.taken_back_by.is_empty() || !rollback.status.stands();
+    let is_redoable = rollback.status == RollbackStatus::Done;
+    html! {
+        li.entry.rollback.(format!("depth{}", depth(entry))).over[is_over] data-row {
+            span.kind.back { "undo" }
+            div.what {
+                a.title href={ "/rollbacks/" (rollback.id) } data-open { (went_back(rollback)) }
+                p.facts {
+                    code { (rollback.id.short()) }
+                    @if let Some(reason) = &rollback.reason { span { (Shown(&ic_base::title(reason))) } }
+                    @if let Some(state) = state(rollback.status) { span.tag { (state) } }
+                    (when(ask.now, rollback.created_at))
+                }
+            }
+            @if is_redoable {
+                a.act href={ "/rollbacks/" (rollback.id) "/redo" } data-redo aria-label="Redo what this undid" { "Redo" }
+            }
+        }
+    }
+}
+
+/// What a rollback did, in a line.
+pub(crate) fn went_back(rollback: &RollbackRecord) -> Markup {
+    match (rollback.point(), rollback.only()) {
+        (_, Some(only)) => html! { "Undid dispatch " (only.short()) " alone" },
+        (Some(point), _) => html! { "Went back to before " (Shown(point)) },
+        (None, None) if rollback.include_target => {
+            html! { "Went back to the start of " (Shown(&rollback.to_phase)) }
+        }
+        (None, None) => html! { "Went back to " (Shown(&rollback.to_phase)) },
+    }
+}
+
+/// How far a rollback is, where it does not simply stand.
+pub(crate) fn state(status: RollbackStatus) -> Option<&'static str> {
+    match status {
+        RollbackStatus::Done => None,
+        RollbackStatus::InProgress => Some("under way"),
+        RollbackStatus::Stopped => Some("stopped"),
+        RollbackStatus::Aborted => Some("aborted"),
+        RollbackStatus::Undone => Some("redone"),
+    }
+}
+
+/// Whether the run can go back to before a point, as far as a list tells.
+pub(crate) fn is_target(point: &Listed) -> bool {
+    point.taken_back_by.is_none() && !point.is_pruned
+}
+
+/// The address of a point.
+pub(crate) fn point_address(run: &Run, point: &Listed) -> String {
+    let seq = point.seq.to_string();
+    format!("{}/point?{}", address(run), query(&[("at", &seq), ("ref", &point.reference)]))
+}
+
+/// The address of the plan that goes back to before a point.
+pub(crate) fn undo_address(run: &Run, point: &Listed) -> String {
+    format!("{}/undo?{}", address(run), query(&[("to", &point.reference)]))
+}
+
+/// What a point is called.
+pub(crate) fn title(point: &Listed) -> &str {
+    if point.title.is_empty() { &point.reference } else { &point.title }
+}
+
+/// What kind of point it is, in a word.
+pub(crate) fn kind(point: &Listed) -> &'static str {
+    match point.kind {
+        "created" => "start",
+        "dispatch" if point.is_of_subagent() => "subagent",
+        "checkpoint" => "saved",
+        kind => kind,
+    }
+}
+
+/// How many files changed.
+pub(crate) fn changed(files: Option<Files>) -> Markup {
+    let Some(files) = files.filter(|files| *files != Files::default()) else { return EMPTY };
+    let said = format!("{} created, {} modified, {} deleted", files.created, files.modified, files.deleted);
+    html! {
+        span.files title=(said) {
+            @if files.created > 0 { span.created { "+" (files.created) } }
+            @if files.modified > 0 { span.modified { "~" (files.modified) } }
+            @if files.deleted > 0 { span.deleted { "−" (files.deleted) } }
+            @if files.shared > 0 { span.quiet title="Others worked at the same time, and may have changed these" { (files.shared) " shared" } }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! All runs, newest first.
+
+use ic_base::{Result, RunId};
+use ic_dispatch::spent;
+use ic_ops::status::{self, Status, Working};
+use ic_phase::run::{self, Filter};
+use ic_phase::{Run, RunStatus};
+use maud::{Markup, html};
+
+use crate::ask::Ask;
+use crate::layout::{Page, older};
+use crate::text::{EMPTY, Shown, counted, of_path, query, rounded, when};
+
+/// So many stand on one page.
+const AT_ONCE: i64 = 15;
+
+/// The page of all runs; `?open=1`: of those that have not ended, `?before=RUN`: an older part.
+pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+    let open = ask.params.has("open");
+    let before = ask.params.get("before").map(|id| RunId::from_ledger(id.to_owned()));
+    let filter = Filter { open, project: None, limit: AT_ONCE + 1, before: before.as_ref() };
+    let mut all = ask.read(|snapshot| run::list(snapshot, &filter))?;
+    let has_more = all.len() > usize::try_from(AT_ONCE).unwrap_or(usize::MAX);
+    all.truncate(usize::try_from(AT_ONCE).unwrap_or(usize::MAX));
+    let more = all.last().filter(|_| has_more).map(|last| {
+        let open = if open { vec![("open", "1")] } else { Vec::new() };
+        format!("/?{}", query(&[open, vec![("before", last.id.as_str())]].concat()))
+    });
+    let mut cards = Vec::new();
+    for run in &all {
+        cards.push(card(ask, run)?);
+    }
+    let body = html! {
+        div.heading {
+            h1 { "Runs" }
+            nav.tabs aria-label="Which runs" {
+                a href="/" aria-current=[(!open).then_some("true")] { "All" }
+                a href="/?open=1" aria-current=[open.then_some("true")] { "Open" }
+            }
+        }
+        @if cards.is_empty() { (nothing(open, before.is_some())) }
+        ol.runs { @for card in &cards { li data-row { (card) } } }
+        (older(more))
+    };
+    Ok(Page::new("Runs", body).following("all"))
+}
+
+fn nothing(open: bool, is_older: bool) -> Markup {
+    html! {
+        div.empty {
+            @if is_older { p { "There are no older runs." } }
+            @else if open { p { "No run is open." } p { a href="/" { "All runs" } } }
+            @else {
+                p.big { "Nothing is recorded yet." }
+                p { "A run begins with the first prompt of an agent whose hooks are installed, or with a command:" }
+                pre { code { "ic hooks install claude-code\nic run create --goal 'Add a login'" } }
+            }
+        }
+    }
+}
+
+fn card(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
+    let status = status_of(ask, run)?;
+    let (all, undone) = spent::total(&ask.read(|snapshot| spent::of_run(snapshot, &run.id))?);
+    let tokens = all.input.saturating_add(all.output);
+    let elsewhere = (run.project_dir != ask.kernel.project.root).then(|| of_path(&run.project_dir));
+    Ok(html! {
+        article.run.card {
+            header {
+                h2 { a href=(address(run)) data-open { (Shown(&ic_base::title(&run.goal))) } }
+                (badge(run))
+            }
+            (chain(run))
+            @for one in &status.unfinished {
+                p.unfinished { strong { "Unfinished: " } (Shown(&one.message)) }
+            }
+            p.facts {
+                span { code { (run.id.short()) } }
+                @for working in status.working.iter().take(3) { span.working { (worker(working)) } }
+                @if status.working.len() > 3 { span { "and " (status.working.len() - 3) " more" } }
+                @if tokens > 0 {
+                    span title=(format!("{} in, {} out, {} in work that was undone", all.input, all.output, undone.input.saturating_add(undone.output))) {
+                        (rounded(tokens)) " tokens"
+                    }
+                }
+                @if let Some(point) = &status.last_point {
+                    span { "last point " (when(ask.now, point.created_at)) }
+                }
+                @if run.epoch > 0 { span { (counted(usize::try_from(run.epoch).unwrap_or(0), "rollback")) } }
+                @if let Some(elsewhere) = &elsewhere { span.path { (Shown(elsewhere)) } }
+                span { "begun " (when(ask.now, run.created_at)) }
+            }
+        }
+    })
+}
+
+/// A run at a glance, as `ic status` tells it.
+pub(crate) fn status_of(ask: &Ask<'_>, run: &Run) -> Result<Status> {
+    status::status(ask.kernel, ask.app.project.options(), run, true, |snapshot| {
+        ic_workflow::unfinished(snapshot, run)
+    })
+}
+
+/// The address of a run.
+pub(crate) fn address(run: &Run) -> String {
+    format!("/runs/{}", run.id)
+}
+
+/// The state of a run.
+pub(crate) fn badge(run: &Run) -> Markup {
+    let (kind, word) = match run.status {
+        RunStatus::Active => ("live", "active"),
+        RunStatus::RollingBack => ("warn", "rolling back"),
+        RunStatus::Completed => ("good", "completed"),
+        RunStatus::Cancelled => ("quiet", "cancelled"),
+        RunStatus::Failed => ("bad", "failed"),
+    };
+    html! { span class={ "badge " (kind) } { (word) } }
+}
+
+/// The way of a run along its chain.
+pub(crate) fn chain(run: &Run) -> Markup {
+    /// More phases are counted only.
+    const DRAWN: usize = 24;
+    let names = run.chain.names();
+    let at = run.chain.index_of(&run.phase).unwrap_or(0);
+    let place = |index: usize| match index.cmp(&at) {
+        std::cmp::Ordering::Less => "past",
+        std::cmp::Ordering::Equal => "here",
+        std::cmp::Ordering::Greater => "ahead",
+    };
+    html! {
+        div.chain {
+            @if names.len() <= DRAWN {
+                ol aria-hidden="true" { @for (index, name) in names.iter().enumerate() { li.(place(index)) title=(ic_base::title(name)) {} } }
+            }
+            p { strong { (Shown(&run.phase)) } span.of { " " (at + 1) " of " (names.len()) } }
+        }
+    }
+}
+
+/// Who works.
+pub(crate) fn worker(working: &Working) -> Markup {
+    match working {
+        Working::Executor { pid } => html! {
+            "executor" @if let Some(pid) = pid { " (pid " (pid) ")" }
+        },
+        Working::Dispatch(work, life) => {
+            let name = work.work.name.as_deref().or(work.work.agent_type.as_deref()).unwrap_or("dispatch");
+            let gone = matches!(life, Some(ic_kernel::worker::Life::Gone));
+            html! {
+                a href={ "/dispatches/" (work.id) } { (Shown(&ic_base::title(name))) }
+                @if gone { " (its process has ended)" } @else { (EMPTY) }
+            }
+        }
+    }
+}

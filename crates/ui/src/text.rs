@@ -1,0 +1,193 @@
+//! Texts from outside on a page. Prompts, names, paths and contents are hostile: HTML is escaped by `maud` wherever a text is written, and
+//! here what would hide or reorder the text around it is made visible.
+
+use ic_base::said::{age, plain};
+use ic_base::{Timestamp, is_unsafe_to_show};
+use ic_store::path_from_bytes;
+use maud::{Markup, PreEscaped, Render, html};
+
+/// A text on one line, isolated from the direction of what stands around it, its control characters marked.
+pub(crate) struct Shown<'a>(pub(crate) &'a str);
+
+impl Render for Shown<'_> {
+    fn render_to(&self, out: &mut String) {
+        out.push_str("<bdi>");
+        visible(self.0, out);
+        out.push_str("</bdi>");
+    }
+}
+
+/// The same without being isolated: a line of a file.
+pub(crate) struct Line<'a>(pub(crate) &'a str);
+
+impl Render for Line<'_> {
+    fn render_to(&self, out: &mut String) {
+        visible(self.0, out);
+    }
+}
+
+fn visible(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' | '\n' => out.push(if c == '\t' { '\t' } else { ' ' }),
+            c if is_unsafe_to_show(c) => {
+                let code = u32::from(c);
+                out.push_str(&format!("<span class=\"ctl\" title=\"U+{code:04X}\">\\u{{{code:x}}}</span>"));
+            }
+            c => out.push(c),
+        }
+    }
+}
+
+/// The bytes of a path, as it is shown: what is not UTF-8 as escapes, so that no two paths look alike.
+pub(crate) fn path(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => out.push_str("\\n"),
+                '\t' => out.push_str("\\t"),
+                '\\' => out.push_str("\\\\"),
+                c => out.push(c),
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
+    }
+    if out.is_empty() { ".".to_owned() } else { plain(&out) }
+}
+
+/// How long ago something was, with the time itself for who wants it.
+pub(crate) fn when(now: Timestamp, at: Timestamp) -> Markup {
+    let exact = at.to_string();
+    html! { time datetime=(exact) title=(exact) { (age(now, at)) } }
+}
+
+/// A number with its digits in groups.
+pub(crate) fn grouped(n: i64) -> String {
+    let digits = n.unsigned_abs().to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    if n < 0 { format!("-{out}") } else { out }
+}
+
+/// A number as it is glanced at: `950`, `12.4k`, `3.1M`.
+pub(crate) fn rounded(n: i64) -> String {
+    #[allow(clippy::cast_precision_loss, reason = "it is rounded")]
+    let tenths = |unit: i64| format!("{:.1}", n as f64 / unit as f64);
+    match n {
+        1_000_000.. => format!("{}M", tenths(1_000_000)),
+        10_000.. => format!("{}k", tenths(1_000)),
+        n => grouped(n),
+    }
+}
+
+/// The size of a content.
+pub(crate) fn size(bytes: u64) -> String {
+    #[allow(clippy::cast_precision_loss, reason = "it is rounded")]
+    let in_unit = |unit: u64| format!("{:.1}", bytes as f64 / unit as f64);
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} kB", in_unit(1_000)),
+        1_000_000..1_000_000_000 => format!("{} MB", in_unit(1_000_000)),
+        _ => format!("{} GB", in_unit(1_000_000_000)),
+    }
+}
+
+/// A value in the query of an address.
+pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
+    let mut out = form_urlencoded::Serializer::new(String::new());
+    out.extend_pairs(pairs);
+    out.finish()
+}
+
+/// A path's bytes in an address.
+pub(crate) fn in_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What [`in_hex`] wrote; `None` for anything else.
+pub(crate) fn of_hex(text: &str) -> Option<Vec<u8>> {
+    const LONGEST: usize = 2 * 8192;
+    if text.len() > LONGEST || !text.len().is_multiple_of(2) || !text.is_ascii() {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
+}
+
+/// A path of the machine, as it is shown.
+pub(crate) fn of_path(path: &std::path::Path) -> String {
+    self::path(ic_store::path_bytes(path))
+}
+
+/// The last part of a path, for where the whole has no room.
+pub(crate) fn file_name(bytes: &[u8]) -> String {
+    let whole = path_from_bytes(bytes);
+    whole.file_name().map_or_else(|| path(bytes), |name| of_path(std::path::Path::new(name)))
+}
+
+/// One of two words, or several of a kind.
+pub(crate) fn counted(n: usize, noun: &str) -> String {
+    let text = ic_base::said::counted(n, noun);
+    match text.split_once(' ') {
+        Some((_, rest)) if n >= 10_000 => format!("{} {rest}", grouped(i64::try_from(n).unwrap_or(i64::MAX))),
+        _ => text,
+    }
+}
+
+/// Nothing.
+pub(crate) const EMPTY: Markup = PreEscaped(String::new());
+
+#[cfg(test)]
+mod tests {
+    use maud::html;
+
+    use super::{Shown, grouped, in_hex, of_hex, path, rounded, size};
+
+    #[test]
+    fn texts_from_outside_are_escaped_and_made_visible() {
+        let bad = "<script>alert('x')</script>\" & \u{202e}x\u{1b}[31m\u{0}";
+        let shown = html! { (Shown(bad)) }.into_string();
+        assert!(
+            !shown.contains("<script") && !shown.contains('\u{202e}') && !shown.contains('\u{1b}'),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("&lt;script&gt;") && shown.contains("\\u{202e}") && shown.contains("U+001B"),
+            "{shown}"
+        );
+        assert!(!shown.contains('\u{0}'));
+    }
+
+    #[test]
+    fn no_two_paths_look_alike() {
+        let all: [&[u8]; 7] = [b"a\nb", b"a\\nb", b"a\xff", b"a\\xff", b"", b"a\tb", "a\u{202e}b".as_bytes()];
+        let shown: std::collections::BTreeSet<String> = all.iter().map(|bytes| path(bytes)).collect();
+        assert_eq!(shown.len(), all.len(), "{shown:?}");
+        assert!(shown.iter().all(|text| text.chars().all(|c| !ic_base::is_unsafe_to_show(c))));
+    }
+
+    #[test]
+    fn every_byte_comes_back_from_an_address() {
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(of_hex(&in_hex(&all)), Some(all));
+        for bad in ["f", "zz", "€€", "-1"] {
+            assert_eq!(of_hex(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_at_a_glance() {
+        assert_eq!([grouped(0), grouped(999), grouped(-1_234_567)], ["0", "999", "-1\u{202f}234\u{202f}567"]);
+        assert_eq!([rounded(9_999), rounded(12_400), rounded(3_100_000)], ["9\u{202f}999", "12.4k", "3.1M"]);
+        assert_eq!([size(0), size(1_500), size(2_000_000)], ["0 bytes", "1.5 kB", "2.0 MB"]);
+    }
+}

@@ -1,0 +1,148 @@
+//! The timeline of a run, drawn as SVG.
+//!
+//! Each point and each rollback has a column, oldest first. What stands runs along the top; an attempt that was taken back is a branch below
+//! it, and the rollback an arrow back to where the run went. Below lie the bars of dispatches, from the column where each began to the one
+//! where it ended, under the sessions that gave them.
+
+mod draw;
+mod layout;
+
+use std::collections::BTreeMap;
+
+use ic_base::{Result, Seq, SessionId};
+use ic_dispatch::dispatch::{self, Filter};
+use ic_dispatch::{Dispatch, DispatchStatus};
+use ic_phase::Run;
+use ic_point::log::{self, Entry, What};
+use maud::{Markup, html};
+
+use crate::ask::Ask;
+use crate::run::{point_address, title};
+use crate::text::{EMPTY, counted};
+use layout::{Bar, Look, Mark, Sort, laid_out};
+
+/// So many of the newest points and rollbacks are drawn.
+const MARKS: usize = 120;
+
+/// So many of the newest dispatches are looked at.
+const DISPATCHES: i64 = 200;
+
+/// The timeline of a run.
+pub(crate) fn of_run(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
+    let log = ask.read(|snapshot| log::drawn(snapshot, run, MARKS))?;
+    let mut marks: Vec<Mark> = log.entries.iter().rev().map(|entry| mark(run, entry)).collect();
+    let first = marks.first().map_or(0, |mark| mark.seq);
+    marks
+        .iter_mut()
+        .filter(|mark| mark.back_to.is_some_and(|to| to < first))
+        .for_each(|mark| mark.back_to = Some(first));
+    let (work, has_older) = work(ask, run, first)?;
+    let bars = work.iter().map(bar).collect();
+    let sessions = sessions(ask, &work)?;
+    let drawing = laid_out(marks, bars, sessions);
+    let cut = match (log.has_more, has_older) {
+        (false, false) => EMPTY,
+        _ => {
+            html! { p.cut { "The newest " (counted(MARKS, "point")) " are drawn; older ones stand in the list." } }
+        }
+    };
+    Ok(html! {
+        div.timeline tabindex="0" role="region" aria-label="Timeline, oldest to newest" data-to-end {
+            (draw::svg(&drawing))
+        }
+        (cut)
+        (legend())
+    })
+}
+
+fn legend() -> Markup {
+    html! {
+        ul.legend aria-label="What the marks mean" {
+            li { span.dot.prompt {} "prompt, dispatch or step" }
+            li { span.dot.phase {} "phase left" }
+            li { span.dot.checkpoint {} "checkpoint" }
+            li { span.line.gone {} "undone" }
+            li { span.line.back {} "undo" }
+        }
+    }
+}
+
+fn mark(run: &Run, entry: &Entry) -> Mark {
+    let depth = entry.taken_back_by.len();
+    match &entry.what {
+        What::Point { point, .. } => Mark {
+            seq: entry.seq,
+            depth,
+            sort: Sort::of(point.kind),
+            phase: point.phase.clone(),
+            title: format!("{}: {}", point.reference, title(point)),
+            address: point_address(run, point),
+            back_to: None,
+            is_over: depth > 0 || point.is_undone,
+        },
+        What::Rollback(rollback) => Mark {
+            seq: entry.seq,
+            depth,
+            sort: Sort::Back,
+            phase: rollback.to_phase.clone(),
+            title: match (rollback.point(), rollback.only()) {
+                (_, Some(only)) => format!("undo of dispatch {} alone", only.short()),
+                (Some(point), _) => format!("undo to before {point}"),
+                (None, None) => format!("undo to phase {}", rollback.to_phase),
+            },
+            address: format!("/rollbacks/{}", rollback.id),
+            // The undo of one dispatch moves the run nowhere.
+            back_to: rollback.only().is_none().then_some(rollback.cut_seq),
+            is_over: depth > 0 || !rollback.status.stands(),
+        },
+    }
+}
+
+/// The dispatches that were at work since an event, oldest first, and whether there are older ones.
+fn work(ask: &Ask<'_>, run: &Run, since: Seq) -> Result<(Vec<Dispatch>, bool)> {
+    let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: DISPATCHES };
+    let mut all = ask.read(|snapshot| dispatch::list(snapshot, &filter))?;
+    let found = all.len();
+    all.retain(|one| one.started_at.is_some() && one.finished_seq.is_none_or(|end| end >= since));
+    all.reverse();
+    Ok((all.clone(), all.len() < found))
+}
+
+fn bar(work: &Dispatch) -> Bar {
+    let name = work.work.name.as_deref().or(work.work.agent_type.as_deref()).unwrap_or("dispatch");
+    let look = match work.status {
+        _ if work.rolled_back_by.is_some() => Look::Undone,
+        DispatchStatus::Running | DispatchStatus::Pending => Look::Running,
+        DispatchStatus::Completed => Look::Completed,
+        _ => Look::Failed,
+    };
+    Bar {
+        from: work.place(),
+        until: work.finished_seq,
+        name: ic_base::title(name),
+        said: work.status.as_str(),
+        address: format!("/dispatches/{}", work.id),
+        look,
+    }
+}
+
+/// The sessions that gave this work, each from its first to its last.
+fn sessions(ask: &Ask<'_>, work: &[Dispatch]) -> Result<Vec<Bar>> {
+    ask.read(|snapshot| {
+        let mut spans: BTreeMap<SessionId, (Seq, Option<Seq>)> = BTreeMap::new();
+        for one in work {
+            let Some(prompt) = ic_session::prompt_of(snapshot, &one.id)? else { continue };
+            let span = spans.entry(prompt.session_id).or_insert((one.place(), one.finished_seq));
+            span.1 = span.1.zip(one.finished_seq).map(|(a, b)| a.max(b));
+        }
+        let mut bars = Vec::new();
+        for (id, (from, until)) in spans {
+            let session = ic_session::get(snapshot, &id)?;
+            let name = format!("{} {}", session.client, id.short());
+            let address = format!("/sessions/{id}");
+            bars.push(Bar { from, until, name, said: "session", address, look: Look::Session });
+        }
+        bars.sort_by_key(|bar| bar.from);
+        Ok(bars)
+    })
+}

@@ -1,0 +1,123 @@
+//! The plan of an undo, before it is done.
+
+use axum::http::StatusCode;
+use ic_base::{Code, Diagnosis, Result};
+use ic_phase::Run;
+use ic_rollback::{LayeredRollback, Refusal};
+use ic_worktree::Watch;
+use maud::{Markup, html};
+
+use crate::ask::Ask;
+use crate::flags::{Goal, Wanted, decisions, short};
+use crate::layout::{Page, notice, said, token, trail};
+use crate::plan;
+use crate::runs::address;
+use crate::text::Shown;
+
+/// The page of a plan.
+pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+    let run = ask.run()?;
+    let wanted = Wanted::of(run.id.as_str(), ask.params)?;
+    shown(ask, &run, &wanted, None)
+}
+
+/// The plan as it is now, for who was refused: what stood in the way, and what would be done instead.
+pub(crate) fn refused(ask: &Ask<'_>, wanted: &Wanted, error: &Diagnosis) -> Result<Page> {
+    let run = ask.read(|snapshot| ask.kernel.run(snapshot, &wanted.run))?;
+    Ok(shown(ask, &run, wanted, Some(error))?.with(StatusCode::CONFLICT))
+}
+
+fn shown(ask: &Ask<'_>, run: &Run, wanted: &Wanted, refused: Option<&Diagnosis>) -> Result<Page> {
+    let settings = ask.app.project.settings(ask.kernel, &run.project_dir)?;
+    let planned =
+        ic_rollback::roll_back(ask.kernel, &settings, &wanted.request(None), &mut Nobody, &Watch::default());
+    let title = match &wanted.goal {
+        Goal::To(point) => format!("Undo to before {point}"),
+        Goal::Only(dispatch) => format!("Undo only the dispatch {}", short(dispatch)),
+    };
+    let body = html! {
+        (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(run))]))
+        h1 { (Shown(&title)) }
+        @if let Some(error) = refused { (changed(error)) }
+        @match &planned {
+            Ok(whole) => { (whole_plan(ask, run, wanted, whole)) }
+            Err(error) => { (notice("bad", "It cannot be undone now", &html! { (said(error)) })) }
+        }
+        p.quiet { "The same on the command line: " code.command { (Shown(&wanted.command())) } }
+    };
+    let status = planned.as_ref().err().map_or(StatusCode::OK, crate::fail::status);
+    Ok(Page::new(title, body).with(status))
+}
+
+/// What is said above the new plan to who sent an old one.
+fn changed(error: &Diagnosis) -> Markup {
+    if error.code() == Code::PlanChanged {
+        return notice(
+            "warn",
+            "The plan has changed",
+            &html! {
+                p { "Something happened since you looked, so nothing was done. This is the plan as it is now: look at it, and confirm again." }
+            },
+        );
+    }
+    notice("bad", "Nothing was undone", &html! { (said(error)) })
+}
+
+fn whole_plan(ask: &Ask<'_>, run: &Run, wanted: &Wanted, whole: &LayeredRollback) -> Markup {
+    html! {
+        p.lead { "This is what would be done. Nothing has been changed yet." }
+        @let decided = wanted.decided();
+        @if !decided.is_empty() { ul.decided { @for what in &decided { li { "Decided: " (what) } } } }
+        @for refusal in &whole.refusals { (self::refusal(wanted, refusal)) }
+        (plan::layers(whole))
+        @if whole.refusals.is_empty() { (confirm(ask, run, wanted, &whole.rollback.plan_hash)) }
+        @else { p.quiet { "The plan can be carried out once what stands in the way is decided." } }
+    }
+}
+
+/// What stands in the way, and what each decision would do.
+fn refusal(wanted: &Wanted, refusal: &Refusal) -> Markup {
+    let flags = refusal.flag.map(decisions).unwrap_or_default();
+    notice(
+        "bad",
+        "In the way",
+        &html! {
+            (said(&refusal.error))
+            @if !flags.is_empty() {
+                ul.choices {
+                    @for (flag, name, what) in flags {
+                        li { a.button href=(wanted.address_with(name)) { (what) } " " code { (flag) } }
+                    }
+                }
+            } @else { p { "No decision changes that." } }
+        },
+    )
+}
+
+fn confirm(ask: &Ask<'_>, run: &Run, wanted: &Wanted, hash: &str) -> Markup {
+    if ask.app.read_only {
+        return html! { p.quiet { "This page is read-only. To do it: " code.command { (Shown(&wanted.command())) " --expect-plan " (hash) " --yes" } } };
+    }
+    html! {
+        form.confirm method="post" action={ (address(run)) "/undo" } {
+            (token(ask.app))
+            (wanted.hidden())
+            input type="hidden" name="plan" value=(hash);
+            label for="reason" { "Why " span.quiet { "(kept with the undo)" } }
+            input #reason type="text" name="reason" maxlength="400" autocomplete="off" value=[wanted.reason.as_deref()];
+            div.buttons {
+                button.primary.danger type="submit" { "Undo" }
+                a.button href=(address(run)) { "Cancel" }
+            }
+            p.quiet { "Exactly this plan: " code.hash { (hash) } }
+        }
+    }
+}
+
+/// Nobody watches a plan that is made.
+struct Nobody;
+
+impl ic_rollback::compensation::Sink for Nobody {
+    fn begins(&mut self, _: &ic_saga::Compensation) {}
+    fn ended(&mut self, _: &ic_saga::Compensation) {}
+}
