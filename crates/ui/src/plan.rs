@@ -252,7 +252,7 @@ fn files(report: &Report, is_back: bool) -> Markup {
     let steps = &report.plan.steps;
     html! {
         section.layer aria-label="Files" {
-            h3 { "Files" @if !steps.is_empty() { span.count { (counted(steps.len(), "file")) } } }
+            h3 { "Files" @if !steps.is_empty() { span.count { (counted(steps.len(), "path")) } } }
             @if steps.is_empty() { p.quiet { @if is_back { "Nothing is left to bring back." } @else { "Already as they were." } } }
             @else if report.is_without { p { "Only what this work did; the rest stays." } }
             @else { p { "As the checkpoint " code { (report.target.id.short()) } " has them. What is there now is saved in a checkpoint first." } }
