@@ -94,9 +94,9 @@ fn what_is_not_known_is_a_usage_error() {
 fn what_could_stand_there_is_named() {
     let project = Project::new();
     for (line, first) in [
-        ("", "status, log, blame, undo, redo, init"),
-        ("qqq", "status, log, blame, undo, redo, init"),
-        ("qqq run", "status, log, blame, undo, redo, init"),
+        ("", "status, log, blame, undo, redo, ui, init"),
+        ("qqq", "status, log, blame, undo, redo, ui, init"),
+        ("qqq run", "status, log, blame, undo, redo, ui, init"),
         ("run", "create, list, status"),
         ("-C / run --json", "create, list, status"),
         ("run qqq agent", "create, list, status"),

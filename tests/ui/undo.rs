@@ -285,5 +285,9 @@ fn a_port_that_is_taken_is_named() {
     let port = taken.local_addr().expect("its address").port().to_string();
     let outcome = world.cli.run(["ui", "--json", "--port", &port]);
     assert_eq!((outcome.code, outcome.error()), (Some(2), "io_error".to_owned()));
-    assert!(outcome.stderr.contains(&port) && outcome.stderr.contains("--port 0"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains(&port) && outcome.stderr.contains("leave --port out"),
+        "{}",
+        outcome.stderr
+    );
 }

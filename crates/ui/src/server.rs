@@ -90,7 +90,7 @@ fn bind(port: u16) -> Result<TcpListener> {
     let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     let listener = bound.map_err(|error| {
         Diagnosis::new(Code::Io, format!("The page cannot use the port {port}: {error}."))
-            .hint("choose another one, or any that is free: ic ui --port 0")
+            .hint("name another port, or leave --port out: then any that is free is used")
             .caused_by(error)
     })?;
     listener.set_nonblocking(true).while_doing(|| "starting the page".to_owned())?;

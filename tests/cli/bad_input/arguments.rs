@@ -176,6 +176,7 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("workflow run a.yaml --on-failure={}", Word),
     ("workflow run a.yaml --strategy={}", Word),
     ("workflow run a.yaml --jobs={}", Number),
+    ("ui --port={}", Number),
     ("workflow show {}", Reference),
     ("workflow resume {}", Reference),
     ("workflow resume @ --on-failure={}", Word),

@@ -17,8 +17,8 @@ use crate::commands::prelude::*;
 docs/UI.md shows the pages.")]
 pub(crate) struct Ui {
     /// The port [default: any that is free]
-    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
-    port: u16,
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
     /// Open it in the browser of this desktop
     #[arg(long)]
     open: bool,
@@ -61,7 +61,7 @@ mod page {
         pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
             let opening = session.opening()?;
             let interrupted = signals::interrupted()?;
-            let options = Options { port: self.port, read_only: self.read_only, interrupted };
+            let options = Options { port: self.port.unwrap_or(0), read_only: self.read_only, interrupted };
             let (place, open) = (opening.store().to_owned(), self.open);
             let mut opener = None;
             ic_ui::serve(Arc::new(Here(opening)), options, |address| {
