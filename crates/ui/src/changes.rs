@@ -203,7 +203,7 @@ fn file_card(
         section.file data-row {
             header {
                 (letter(difference))
-                h3 { a href=(address) data-open { (Line(&path(&difference.path))) } }
+                h2 { a href=(address) data-open { (Line(&path(&difference.path))) } }
                 @if let Some(note) = note(difference) { span.quiet { (note) } }
             }
             (body)

@@ -105,7 +105,7 @@ fn head(app: &App, theme: Theme, at: &str) -> Markup {
     let here = |place: &str| (at == place || at.starts_with(&format!("{place}?"))).then_some("page");
     html! {
         header.top {
-            a.brand href="/" aria-label="ic: all runs" { span.mark { "ic" } span.project { (Shown(&app.name)) } }
+            a.brand href="/" { span.mark { "ic" } span.project { (Shown(&app.name)) } }
             nav aria-label="Pages" {
                 a href="/" aria-current=[here("/")] { "Runs" }
                 a href="/events" aria-current=[here("/events")] { "Events" }

@@ -40,7 +40,7 @@ pub(crate) fn redo(undone: &Undone) -> Markup {
     html! {
         div.plan {
             section.layer aria-label="The record" {
-                h3 { "The record" }
+                h2 { "The record" }
                 @if rollback.only().is_some() { p { "The work of this dispatch counts again." } }
                 @else { p { "The run is at " strong { (Shown(&rollback.from_phase)) } " again, and what was marked counts again." } }
             }
@@ -66,7 +66,7 @@ fn left_undone(undone: &Undone) -> Markup {
     }
     html! {
         section.stays aria-label="What will not come back" {
-            h3 { "What will not come back" }
+            h2 { "What will not come back" }
             ul {
                 @for one in undone.effects.iter().take(SHOWN) {
                     li { "The effect of " strong { (Shown(&one.step)) } " stays undone: it is not made again." }
@@ -95,7 +95,7 @@ fn record(plan: &Plan) -> Markup {
     .collect();
     html! {
         section.layer aria-label="The record" {
-            h3 { "The record" @if !counted.is_empty() { span.count { (counted.join(", ")) } } }
+            h2 { "The record" @if !counted.is_empty() { span.count { (counted.join(", ")) } } }
             p.route { (route(plan)) }
             @if plan.reopens() { p { "The run is completed: it becomes active again." } }
             @if is_empty && counts.phases == 0 { p.quiet { "Nothing in the record is marked." } }
@@ -166,7 +166,7 @@ fn effects(effects: &Effects) -> Markup {
     let all = &effects.compensations;
     html! {
         section.layer aria-label="Outside effects" {
-            h3 { "Outside effects" @if !all.is_empty() { span.count { (counted(all.len(), "effect")) } } }
+            h2 { "Outside effects" @if !all.is_empty() { span.count { (counted(all.len(), "effect")) } } }
             @if all.is_empty() { p.quiet { "None to be undone." } }
             @else { p { "Undone in this order:" } }
             ol.items {
@@ -191,7 +191,7 @@ fn git(git: &GitRestore, commits: &[LeavingCommit]) -> Markup {
     let moves = git.moves();
     html! {
         section.layer aria-label="Git" {
-            h3 { "Git" @if !commits.is_empty() { span.count { (counted(commits.len(), "commit")) } } }
+            h2 { "Git" @if !commits.is_empty() { span.count { (counted(commits.len(), "commit")) } } }
             @if moves.is_empty() { p.quiet { "Stays as it is." } }
             ul.items {
                 @for (what, how) in &moves { li { span.verb.warn { "move" } span { strong { (Shown(what)) } " " (Shown(how)) } } }
@@ -228,7 +228,7 @@ fn leaving(one: &LeavingCommit) -> Markup {
 fn own_commits(commits: &[OwnCommit]) -> Markup {
     html! {
         section.layer aria-label="Commits" {
-            h3 { "Commits" span.count { (counted(commits.len(), "commit")) } }
+            h2 { "Commits" span.count { (counted(commits.len(), "commit")) } }
             p { "They stay on their branches; what they changed is undone in the tree." }
             ul.items {
                 @for one in commits.iter().take(SHOWN) {
@@ -252,7 +252,7 @@ fn files(report: &Report, is_back: bool) -> Markup {
     let steps = &report.plan.steps;
     html! {
         section.layer aria-label="Files" {
-            h3 { "Files" @if !steps.is_empty() { span.count { (counted(steps.len(), "path")) } } }
+            h2 { "Files" @if !steps.is_empty() { span.count { (counted(steps.len(), "path")) } } }
             @if steps.is_empty() { p.quiet { @if is_back { "Nothing is left to bring back." } @else { "Already as they were." } } }
             @else if report.is_without { p { "Only what this work did; the rest stays." } }
             @else { p { "As the checkpoint " code { (report.target.id.short()) } " has them. What is there now is saved in a checkpoint first." } }
@@ -290,7 +290,7 @@ fn rows(title: &str, what: &str, data: &ic_rollback::Data) -> Markup {
     let all: u64 = data.rows.iter().map(|(_, rows)| rows).sum();
     html! {
         section.layer aria-label=(title) {
-            h3 { (title) @if all > 0 { span.count { (all) } } }
+            h2 { (title) @if all > 0 { span.count { (all) } } }
             p.quiet { "In " span.path { (Line(&of_path(&data.database))) } }
             @if all == 0 { p.quiet { "None." } }
             ul.items {
@@ -321,7 +321,7 @@ fn what_stays(whole: &LayeredRollback) -> Markup {
     }
     html! {
         section.stays aria-label="What will not come back" {
-            h3 { "What will not come back" }
+            h2 { "What will not come back" }
             ul {
                 @for one in effects.iter().take(SHOWN) {
                     li { "The effect of " strong { (Shown(&one.step)) } " stays"

@@ -150,7 +150,7 @@ fn point_row(
                 }
             }
             @if let Some(address) = target {
-                a.act href=(address) data-undo aria-label={ "Undo to before " (title(point)) } { "Undo to here" }
+                a.act href=(address) data-undo aria-label={ "Undo to here: before " (title(point)) } { "Undo to here" }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use ic_base::{Code, Diagnosis, Result};
+use ic_dispatch::dispatch;
 use ic_phase::Run;
 use ic_rollback::{LayeredRollback, Refusal};
 use ic_worktree::Watch;
@@ -38,6 +39,7 @@ fn shown(ask: &Ask<'_>, run: &Run, wanted: &Wanted, refused: Option<&Diagnosis>)
     let body = html! {
         (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(run))]))
         h1 { (Shown(&title)) }
+        @if let Some(name) = called(ask, wanted) { p.lead { (Shown(&name)) } }
         @if let Some(error) = refused { (changed(error)) }
         @match &planned {
             Ok(whole) => { (whole_plan(ask, run, wanted, whole)) }
@@ -47,6 +49,16 @@ fn shown(ask: &Ask<'_>, run: &Run, wanted: &Wanted, refused: Option<&Diagnosis>)
     };
     let status = planned.as_ref().err().map_or(StatusCode::OK, crate::fail::status);
     Ok(Page::new(title, body).with(status))
+}
+
+/// What the work is called that is undone, or before which the run goes back.
+fn called(ask: &Ask<'_>, wanted: &Wanted) -> Option<String> {
+    let id = match &wanted.goal {
+        Goal::Only(dispatch) => dispatch.as_str(),
+        Goal::To(point) => ["dispatch:", "prompt:"].iter().find_map(|kind| point.strip_prefix(kind))?,
+    };
+    // A name is a help: what keeps it from being read, the plan says itself.
+    ask.read(|snapshot| dispatch::resolve(snapshot, id)).ok().map(|work| crate::dispatch::name(&work))
 }
 
 /// What is said above the new plan to who sent an old one.

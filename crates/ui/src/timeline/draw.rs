@@ -6,12 +6,15 @@ use super::layout::{Drawing, Look, PlacedBar, PlacedMark, Sort, Track};
 use crate::text::{EMPTY, Line};
 
 /// How wide a letter of a label is, at most.
-const LETTER: usize = 8;
+const LETTER: usize = 7;
+
+/// Wider bars have their name in them.
+const NAMED: usize = 40;
 
 pub(super) fn svg(drawing: &Drawing) -> Markup {
     let (width, height) = (drawing.width, drawing.height);
     html! {
-        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
+        svg xmlns="http://www.w3.org/2000/svg" width=(in_text(width)) height=(in_text(height))
             viewBox={ "0 0 " (width) " " (height) } role="group" aria-label="The run as a drawing" {
             defs {
                 marker #arrow viewBox="0 0 10 10" refX="8" refY="5" markerWidth="7" markerHeight="7" orient="auto" {
@@ -28,6 +31,11 @@ pub(super) fn svg(drawing: &Drawing) -> Markup {
             }
         }
     }
+}
+
+/// A length that grows with the text of the page: 16 units are the height of a letter there.
+fn in_text(length: usize) -> String {
+    format!("{}.{:02}rem", length / 16, length % 16 * 100 / 16)
 }
 
 fn phase(track: &Track) -> Markup {
@@ -106,11 +114,13 @@ fn work(bar: &PlacedBar) -> Markup {
         Look::Session => "bar session",
     };
     let said = format!("{} ({})", bar.bar.name, bar.bar.said);
+    // Where its name stands in it, as far as there is room, a label that says more would not be what is read there.
+    let label = (bar.width <= NAMED).then(|| ic_base::said::plain(&said));
     html! {
-        a class=(class) href=(bar.bar.address) aria-label=(ic_base::said::plain(&said)) {
+        a class=(class) href=(bar.bar.address) aria-label=[label] {
             title { (Line(&said)) }
             rect x=(bar.x) y=(bar.y) width=(bar.width) height="20" rx="5" {}
-            @if bar.width > 60 {
+            @if bar.width > NAMED {
                 text x=(bar.x + 8) y=(bar.y + 14) { (Line(&cut(&bar.bar.name, bar.width - 14))) }
             }
         }

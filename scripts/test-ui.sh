@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# The page of `ic ui` in Chromium: looked at, undone and redone, with the keys alone, without a script, in both themes, narrow and wide;
+# axe finds nothing.
+#
+#     scripts/test-ui.sh [--long]
+#
+# Chromium comes from the system's packages, playwright-core and axe-core from npm into target/ui, where pictures of all pages are left.
+# What is not there is skipped by name. --long: a browser follows for 30 minutes. IC=PROGRAM tries that one, else it is built.
+set -euo pipefail
+
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+seconds=20
+[[ ${1:-} != --long ]] || seconds=1800
+
+skip() {
+    printf 'scripts/test-ui.sh: skipped: %s\n' "$1"
+    exit 0
+}
+
+for program in jq git cargo; do
+    command -v "$program" >/dev/null || { printf 'scripts/test-ui.sh: please install %s\n' "$program" >&2; exit 3; }
+done
+# shellcheck source=scripts/ui/tools.sh
+source scripts/ui/tools.sh
+tools_for_the_page || skip "$missing"
+
+program=${IC:-}
+if [[ -z $program ]]; then
+    cargo build --package ic --locked --quiet
+    program=$target/debug/ic
+fi
+program=$(realpath -- "$program")
+served=
+work=$(mktemp -d)
+finish() {
+    [[ -z $served ]] || kill "$served" 2>/dev/null || :
+    rm -rf -- "$work"
+}
+trap finish EXIT
+
+run=$(scripts/ui/story.sh "$program" "$work/story")
+project=$work/story/shop
+# Something that an undo of the newest point takes away.
+export HOME=$work/story GIT_CONFIG_GLOBAL=/dev/null
+last=$(cd -- "$project" && "$program" dispatch create "$run" --name 'The last thing')
+(cd -- "$project" && "$program" dispatch start "$last" && printf 'late\n' >late.txt && "$program" dispatch complete "$last") >/dev/null
+(cd -- "$project" && exec "$program" ui --json) >"$work/address" &
+served=$!
+for _ in $(seq 100); do
+    [[ -s $work/address ]] && break
+    sleep 0.1
+done
+IC=$program CHROMIUM=$chromium SECONDS_TO_FOLLOW=$seconds \
+    node scripts/ui/browser.mjs "$room" "$(jq -r .url "$work/address")" "$project" "$run" "$room/pictures"

@@ -1,0 +1,171 @@
+// The page in a real browser: looked at, undone and redone by keyboard alone, followed while others write, and read by axe.
+//
+//     node browser.mjs ROOM URL PROJECT RUN OUT       ROOM has node_modules with playwright-core and axe-core
+//
+// What it says is compared with the files of the project. The first thing that is not so ends it.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+
+const [room, url, project, run, out] = process.argv.slice(2);
+const require = createRequire(path.join(room, "node_modules/"));
+const { chromium } = require("playwright-core");
+const axe = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const ic = (...words) => execFileSync(process.env.IC, words, { cwd: project, encoding: "utf8" }).trim();
+const has = (name) => fs.existsSync(path.join(project, name));
+const at = (place) => new URL(place, url).href;
+fs.mkdirSync(out, { recursive: true });
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+const complaints = [];
+
+async function enter(options) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  // A page that is refused on purpose is a word of the network, and not of the page.
+  page.on("console", (message) => {
+    if (message.type() === "error" && !message.text().includes("status of 4")) complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(error.message));
+  await page.goto(url);
+  await page.waitForURL(at("/"));
+  return { context, page };
+}
+
+// Every page without a finding of axe, in both themes, at the width of a telephone, of a desk and of a wall.
+async function looks() {
+  const places = await addresses();
+  let checked = 0;
+  const wrong = [];
+  for (const colorScheme of ["light", "dark"]) {
+    for (const width of [400, 1280, 2560]) {
+      const { context, page } = await enter({ colorScheme, viewport: { width, height: 900 } });
+      for (const [name, place] of Object.entries(places)) {
+        await page.goto(at(place));
+        await page.evaluate(axe.toString());
+        const found = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
+        const said = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(" ")).join("; ")}`);
+        wrong.push(...said.map((one) => `${name}, ${colorScheme}, ${width}: ${one}`));
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+        if (wide) wrong.push(`${name}, ${width}: it scrolls sideways`);
+        await page.screenshot({ path: path.join(out, `${name}-${colorScheme}-${width}.png`), fullPage: true });
+        checked += 1;
+      }
+      await context.close();
+    }
+  }
+  assert.deepEqual(wrong, []);
+  console.log(`${checked} pages without a finding of axe`);
+}
+
+async function addresses() {
+  const { context, page } = await enter({});
+  await page.goto(at(`/runs/${run}`));
+  const link = (selector) => page.locator(selector).first().getAttribute("href");
+  const point = await link(".entry.point:has(.files) a.title");
+  const places = {
+    runs: "/",
+    run: `/runs/${run}`,
+    point,
+    "side-by-side": `${point}&view=split`,
+    "tree-now": `${point}&show=now`,
+    undo: await link("a[data-undo]"),
+    dispatch: await link("a.bar.completed"),
+    rollback: await link(".entry.rollback a.title"),
+    redo: await link(".entry.rollback a[data-redo]"),
+    events: "/events",
+    verify: "/events/verify",
+    search: "/search?q=card",
+    nothing: "/runs/aaaaaaaa",
+  };
+  await context.close();
+  return places;
+}
+
+// With the keys alone: find the run, go to its newest point, plan, confirm, see the file gone, redo, see it back.
+async function keys() {
+  const { context, page } = await enter({});
+  await page.keyboard.press("?");
+  assert.equal(await page.locator("#keys").evaluate((one) => one.open), true);
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(at(`/runs/${run}`));
+  await page.keyboard.press("j");
+  await page.keyboard.press("k");
+  await page.keyboard.press("u");
+  await page.waitForURL(/\/undo\?/);
+  assert.equal(has("late.txt"), true);
+  await page.locator("#reason").focus();
+  await page.keyboard.type("not like that");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/rollbacks\//);
+  await page.getByText("It is done").waitFor();
+  assert.equal(has("late.txt"), false, "the file is gone from the tree");
+  assert.match(ic("rollback", "list", "--json"), /not like that/);
+  await page.keyboard.press("r");
+  await page.waitForURL(/\/redo/);
+  await page.locator("main button").focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("It was undone itself").waitFor();
+  assert.equal(has("late.txt"), true, "the file is back");
+  await page.keyboard.press("/");
+  await page.keyboard.type("card");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/search\?q=card/);
+  console.log("undone and redone with the keys alone");
+  await context.close();
+}
+
+// Without a script everything but live news works.
+async function plain() {
+  const { context, page } = await enter({ javaScriptEnabled: false });
+  await page.goto(at(`/runs/${run}`));
+  await page.locator("a[data-undo]").first().click();
+  await page.locator("button.danger").click();
+  await page.getByText("It is done").waitFor();
+  assert.equal(has("late.txt"), false);
+  await page.locator("main a[data-redo]").click();
+  await page.locator("main button").click();
+  await page.getByText("It was undone itself").waitFor();
+  assert.equal(has("late.txt"), true);
+  await page.locator("form.theme button").click();
+  assert.equal(await page.locator("html").getAttribute("data-theme"), "light");
+  console.log("undone and redone without a script");
+  await context.close();
+}
+
+// A browser that follows: what others do appears by itself, and memory stays flat. SECONDS: how long.
+async function follow(seconds) {
+  const { context, page } = await enter({});
+  await page.goto(at("/events"));
+  await page.locator(".live:not([hidden])").waitFor();
+  const devtools = await context.newCDPSession(page);
+  const heap = async () => {
+    await devtools.send("HeapProfiler.collectGarbage");
+    return (await devtools.send("Runtime.getHeapUsage")).usedSize;
+  };
+  const end = Date.now() + seconds * 1000;
+  let first, written = 0;
+  while (Date.now() < end) {
+    for (let n = 0; n < 5; n += 1, written += 1) ic("checkpoint", "create", "--run", run, "--message", `followed ${written}`);
+    const head = JSON.parse(ic("events", "tail", "--limit", "1", "--json"))[0].seq;
+    await page.locator(`#e${head}`).waitFor({ timeout: 15000 });
+    first ??= await heap();
+  }
+  const last = await heap();
+  const rows = await page.locator(".events > li").count();
+  assert.ok(rows <= 100, `${rows} rows`);
+  assert.ok(last < first * 1.5 + 2e6, `the page grew from ${first} to ${last} bytes`);
+  console.log(`followed ${written} checkpoints for ${seconds} s; the page had ${first} bytes, then ${last}`);
+  await context.close();
+}
+
+await keys();
+await plain();
+await looks();
+await follow(Number(process.env.SECONDS_TO_FOLLOW ?? 20));
+assert.deepEqual(complaints, []);
+await browser.close();
