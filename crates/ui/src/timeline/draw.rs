@@ -14,7 +14,7 @@ const NAMED: usize = 40;
 pub(super) fn svg(drawing: &Drawing) -> Markup {
     let (width, height) = (drawing.width, drawing.height);
     html! {
-        svg xmlns="http://www.w3.org/2000/svg" width=(in_text(width)) height=(in_text(height))
+        svg.fits[drawing.fits] xmlns="http://www.w3.org/2000/svg" width=(in_text(width)) height=(in_text(height))
             viewBox={ "0 0 " (width) " " (height) } role="group" aria-label="The run as a drawing" {
             defs {
                 marker #arrow viewBox="0 0 10 10" refX="8" refY="5" markerWidth="7" markerHeight="7" orient="auto" {

@@ -100,6 +100,8 @@ pub(super) struct Track {
 /// Everything at its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Drawing {
+    /// It may be drawn as small as a page is wide.
+    pub(super) fits: bool,
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) tracks: Vec<Track>,
@@ -151,7 +153,8 @@ pub(super) fn laid_out(marks: Vec<Mark>, bars: Vec<Bar>, sessions: Vec<Bar>) -> 
         }
     }
     let height = top + lanes.ends.len() * LANE + 8;
-    Drawing { width, height, tracks, marks, bars: placed_bars, left_out }
+    let fits = column > NARROWEST;
+    Drawing { fits, width, height, tracks, marks, bars: placed_bars, left_out }
 }
 
 /// The middle of a column of this width.
