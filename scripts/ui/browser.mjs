@@ -78,6 +78,7 @@ async function addresses() {
     events: "/events",
     verify: "/events/verify",
     search: "/search?q=card",
+    compare: "/compare",
     nothing: "/runs/aaaaaaaa",
   };
   await context.close();

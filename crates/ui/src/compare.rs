@@ -7,11 +7,11 @@ use maud::{Markup, html};
 use crate::ask::Ask;
 use crate::changes::{self, Pair, View};
 use crate::layout::{Page, trail};
-use crate::text::{EMPTY, Line, Shown, of_hex, path, query, when};
+use crate::text::{Line, Shown, of_hex, path, query, when};
 
 /// The page of a comparison; without two sides, what they can be.
 pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
-    let Some(from) = ask.params.get("from") else { return Ok(choose(ask)) };
+    let Some(from) = ask.params.get("from") else { return Ok(choose()) };
     let to = ask.params.get("to").filter(|to| *to != "now");
     let (older, newer) = sides(ask, from, to)?;
     let pair = Pair { from: older.id.as_str(), to: newer.as_ref().map(|one| one.id.as_str()) };
@@ -20,6 +20,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
         (trail(&crumbs(&older)))
         h1 { "Compare" }
         p.sides { (side(ask, &older)) " → " @if let Some(newer) = &newer { (side(ask, newer)) } @else { strong { "the tree now" } } }
+        details { summary { "Compare others" } (form(older.id.short(), newer.as_ref().map_or("", |one| one.id.short()))) }
         (changes::list(ask, &pair, &at)?)
     };
     Ok(Page::new("Compare", body))
@@ -86,18 +87,23 @@ fn side(ask: &Ask<'_>, one: &Checkpoint) -> Markup {
     }
 }
 
-/// A form for both sides.
-fn choose(ask: &Ask<'_>) -> Page {
+/// What can be compared.
+fn choose() -> Page {
     let body = html! {
-        (trail(&[("Runs", "/".to_owned())]))
         h1 { "Compare" }
+        (form("", ""))
+        p.quiet { "The page of a point names its checkpoint, and ic checkpoint list lists all of them." }
+    };
+    Page::new("Compare", body)
+}
+
+/// A form for both sides.
+fn form(from: &str, to: &str) -> Markup {
+    html! {
         form.plain action="/compare" method="get" {
-            label { "From checkpoint" input name="from" required placeholder="3f9a12c4" spellcheck="false"; }
-            label { "To" input name="to" placeholder="now" spellcheck="false"; }
+            label { "From checkpoint" input name="from" required value=(from) spellcheck="false" autocomplete="off"; }
+            label { "To checkpoint, or empty: the tree as it is" input name="to" value=(to) spellcheck="false" autocomplete="off"; }
             button type="submit" { "Compare" }
         }
-        p.quiet { "The page of a point names its checkpoint. " (EMPTY) "An empty second field means the tree as it is." }
-    };
-    let _ = ask;
-    Page::new("Compare", body)
+    }
 }

@@ -109,6 +109,7 @@ fn head(app: &App, theme: Theme, at: &str) -> Markup {
             nav aria-label="Pages" {
                 a href="/" aria-current=[here("/")] { "Runs" }
                 a href="/events" aria-current=[here("/events")] { "Events" }
+                a href="/compare" aria-current=[here("/compare")] { "Compare" }
             }
             form.search role="search" action="/search" method="get" {
                 input #q type="search" name="q" placeholder="Search" aria-label="Search goals, prompts and files"

@@ -5,7 +5,7 @@
 //! up and shows what is so now.
 //!
 //! Trust: who has the key that the address carries may do what the user of the terminal may. Everything else is hostile: other programs
-//! and users of this machine, other pages in the same browser, and every text that the ledger holds ([`door`] and [`text`]).
+//! and users of this machine, other pages in the same browser, and every text that the ledger holds (`door.rs` and `text.rs`).
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
