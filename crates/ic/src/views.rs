@@ -93,7 +93,6 @@ pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod shared;
 pub(crate) mod status;
-#[cfg(feature = "ui")]
 pub(crate) mod ui;
 #[cfg(test)]
 mod words;

@@ -91,7 +91,7 @@ fn outcome(ask: &Ask<'_>, found: &Found, is_at_work: bool) -> Markup {
         },
         RollbackStatus::InProgress | RollbackStatus::Stopped => unfinished(ask, found),
         RollbackStatus::Undone => html! {
-            p.lead { "It was undone itself: what it took back is there again." }
+            p.lead { "It was undone itself: what it undid is there again." }
             p.buttons { a.button href=(address(run)) { "To the run" } }
         },
         RollbackStatus::Aborted => html! {

@@ -68,8 +68,8 @@ mod page {
                 if open {
                     opener = Some(Opener::open(&place, address)?);
                 }
-                let record = UiJson::new(address, self.read_only);
-                session.output.record(&record, || views::ui::served(address, self.read_only)).map(drop)
+                let record = UiJson::new(&address.url, address.port, self.read_only);
+                session.output.record(&record, || views::ui::served(&address.url, self.read_only)).map(drop)
             })?;
             Ok(Exit::Done)
         }
