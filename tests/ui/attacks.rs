@@ -294,7 +294,7 @@ fn fifty_at_once_are_all_answered() {
             assert_eq!(one.join().expect("an answer"), 200);
         }
     });
-    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_mins(1), "{:?}", begin.elapsed());
 }
 
 #[test]

@@ -78,18 +78,18 @@ fn any_two_points_are_compared_and_the_tree_as_it_is() {
     let list = world.cli.json(["checkpoint", "list", "--json"]);
     let ids: Vec<&str> =
         list.as_array().expect("a list").iter().map(|one| one["id"].as_str().expect("an id")).collect();
-    let (first, last) = (ids[0], ids[ids.len() - 1]);
+    let (oldest, newest) = (ids[0], ids[ids.len() - 1]);
     world.write("new.txt", "<new>\n");
-    let both = page.page(&format!("/compare?from={first}&to={last}")).main();
+    let both = page.page(&format!("/compare?from={oldest}&to={newest}")).main();
     assert!(both.contains("menu.md") && both.contains("coffee 5") && !both.contains("new.txt"), "{both}");
     assert_eq!(
-        page.page(&format!("/compare?from={last}&to={first}")).main(),
+        page.page(&format!("/compare?from={newest}&to={oldest}")).main(),
         both,
-        "the older one comes first"
+        "the older one comes oldest"
     );
-    let now = page.page(&format!("/compare?from={first}")).main();
+    let now = page.page(&format!("/compare?from={oldest}")).main();
     assert!(now.contains("new.txt") && now.contains("&lt;new&gt;"), "{now}");
-    let split = page.page(&format!("/compare?from={first}&view=split")).main();
+    let split = page.page(&format!("/compare?from={oldest}&view=split")).main();
     assert!(split.contains("diff split"), "{split}");
 }
 

@@ -85,7 +85,7 @@ impl Served {
         assert_eq!(entered.status, 200, "{entered:?}");
         let cookie = entered.header("set-cookie").expect("a cookie");
         assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
-        served.cookie = cookie.split(';').next().expect("its value").to_owned();
+        cookie.split(';').next().expect("its value").clone_into(&mut served.cookie);
         served
     }
 
@@ -100,7 +100,7 @@ impl Served {
 
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("connect");
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a timeout");
         stream
     }
 
