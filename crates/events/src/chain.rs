@@ -64,12 +64,12 @@ fn field(form: &mut Sha256, value: Option<&[u8]>) {
 /// A hash in lower-case hex.
 pub fn hex(hash: &Hash) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut out = String::with_capacity(64);
+    // Every event of a list has one: digits are written as bytes, which are all of ASCII.
+    let mut out = Vec::with_capacity(64);
     for byte in hash {
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+        out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
     }
-    out
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// A hash from 64 hex digits; `None` if it is anything else.
