@@ -303,7 +303,17 @@ impl<C: Commands> ServerHandler for Server<C> {
         let Some(prompt) = prompts::Named::parse(&request.name) else {
             return Err(ErrorData::invalid_params(format!("There is no prompt {:?}.", request.name), None));
         };
-        let point = request.arguments.as_ref().and_then(|arguments| arguments.get("point")?.as_str());
+        let mut point = None;
+        for (name, value) in request.arguments.iter().flatten() {
+            match (name.as_str(), value.as_str()) {
+                ("point", Some(text)) => point = Some(text),
+                _ => {
+                    let message =
+                        format!("The prompt takes a text for point, and nothing else; not {name:?}.");
+                    return Err(ErrorData::invalid_params(message, None));
+                }
+            }
+        }
         let words = prompt.words(point).map_err(|error| answer::refused(&error))?;
         // What keeps from an undo is what the person is to be told.
         let said = self.run(words).await.unwrap_or_else(|error| prompts::in_the_way(&error));

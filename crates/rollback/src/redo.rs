@@ -9,6 +9,7 @@ use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
 use ic_store::Snapshot;
 
+use super::own_work;
 use super::request::UndoRequest;
 use super::undo::undoable;
 
@@ -97,10 +98,12 @@ pub fn older(kernel: &Kernel, refused: &RollbackId) -> Result<Option<RollbackId>
 /// The newer one of a rollback and the newest restore of this working tree.
 fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<RollbackRecord>) -> Result<Newest> {
     let restores = journal::finished(snapshot, &kernel.project.root)?;
+    let again = own_work::made_again(snapshot, &kernel.project.root, &table::all(snapshot)?)?;
     let mut restore = None;
     for one in journal::stacks(&restores).0.into_iter().rev() {
         // What a redo merged back, beside later undos, is no undo; and what an undo restored stands no more once that came back.
-        let is_redo = that_restored(snapshot, &one.target_id, false)?.is_some();
+        let is_redo = that_restored(snapshot, &one.target_id, false)?.is_some()
+            || again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
         if !is_redo && that_restored(snapshot, &one.safety_id, false)?.is_none() {
             restore = Some(one);
             break;

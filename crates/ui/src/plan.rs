@@ -253,7 +253,7 @@ fn files(report: &Report, is_back: bool) -> Markup {
     html! {
         section.layer aria-label="Files" {
             h2 { "Files" @if !steps.is_empty() { span.count { (counted(steps.len(), "path")) } } }
-            @if steps.is_empty() { p.quiet { (nothing_to_restore(report, is_back)) } }
+            @if steps.is_empty() { p.quiet { (nothing_to_restore(report)) } }
             @else if report.is_without { p { "Only what this work did; the rest stays." } }
             @else { p { "As the checkpoint " code { (report.target.id.short()) } " has them. What is there now is saved in a checkpoint first." } }
             ul.items.files {
@@ -278,16 +278,15 @@ fn files(report: &Report, is_back: bool) -> Markup {
     }
 }
 
-/// Why no file changes: that nothing is left is another thing than that nothing can be told.
-fn nothing_to_restore(report: &Report, is_back: bool) -> &'static str {
+/// Why no file changes.
+fn nothing_to_restore(report: &Report) -> &'static str {
     let is_left_alone = !report.plan.skipped.is_empty() || !report.not_compared.is_empty();
-    match (report.is_without, is_back) {
-        (true, _) if !report.plan.skipped.is_empty() => "None changes: what is named below stays as it is.",
-        (true, _) if !report.conflicts.is_empty() => "None can be told from what others did.",
-        (true, true) => "Nothing of it is left to bring back.",
-        (true, false) => "Nothing of it is left to undo.",
-        (false, _) if is_left_alone => "None changes, but for what is named below.",
-        (false, _) => "Already as they were.",
+    match report.is_without {
+        true if !report.plan.skipped.is_empty() => "None changes: what is named below stays as it is.",
+        true if !report.conflicts.is_empty() => "None can be told from what others did.",
+        true => "No file changes.",
+        false if is_left_alone => "None changes, but for what is named below.",
+        false => "Already as they were.",
     }
 }
 

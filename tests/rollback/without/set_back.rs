@@ -222,3 +222,45 @@ fn what_is_said_to_be_back_is_back_and_what_is_not_is_named() {
     assert_eq!(world.read("same.txt"), None);
     assert_eq!(report["files"][0]["skipped"][0]["path"], "same.txt", "{report}");
 }
+
+#[test]
+fn a_redo_of_an_undo_that_changed_nothing_changes_nothing() {
+    let world = with_base("b.txt", "b\n");
+    let loud = SEVEN.replace("two", "TWO");
+    let first = did(&world, "first", || world.write("a.txt", &loud));
+    let second = did(&world, "second", || drop(world.git(&["mv", "a.txt", "c.txt"])));
+    undone(&world, &second, &[]);
+    assert_eq!(world.read("a.txt").as_ref(), Some(&loud));
+    // A person sets it back, and no look sees that.
+    world.write("a.txt", SEVEN);
+    let by_hand = world.state();
+    undone(&world, &first, &[]);
+    world.state().assert_outside_is(&by_hand, "there was nothing to undo");
+    world.ic(&["redo", "--yes"]);
+    world.state().assert_outside_is(&by_hand, "and nothing to bring back");
+    // What the person made of the file is kept beside its other name.
+    let report = done(&world, &["redo", "--yes", "--json"], "the rename").expect("both are kept");
+    assert_eq!((world.read("a.txt").as_deref(), world.read("c.txt")), (Some(SEVEN), Some(loud)));
+    assert_eq!(report["files"][0]["skipped"][0]["path"], "a.txt", "{report}");
+}
+
+/// A redo that brought back what its undo had left in the tree restored something itself: that is no restore of a person.
+#[test]
+fn a_redo_after_a_redo_that_restored_more_than_its_undo_means_the_next_undo() {
+    let world = with_base("b.txt", "b\n");
+    let loud = SEVEN.replace("two", "TWO");
+    let first = did(&world, "first", || world.write("a.txt", &loud));
+    let second = did(&world, "second", || world.write("a.txt", SEVEN));
+    let alone = undone(&world, &first, &[])["rollback_id"].as_str().expect("an id").to_owned();
+    undone(&world, &second, &[]);
+    assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN));
+    world.ic(&["rollback", "undo", &alone, "--yes"]);
+    assert_eq!(
+        world.read("a.txt").as_ref(),
+        Some(&loud),
+        "the first stands, and the second does not set it back"
+    );
+    let report = done(&world, &["redo", "--yes", "--json"], "the second").expect("nothing is in the way");
+    assert_eq!(report["dispatch_id"], second, "{report}");
+    assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN), "the second sets it back again");
+}

@@ -23,7 +23,7 @@ pub use back::MOST_MERGED;
 use back::{Back, Backwards};
 use looks::is_same;
 pub use own::{Own, Pair};
-pub use replay::{Past, Whose};
+pub use replay::{Past, Undone, Whose};
 
 /// What is to be done to undo a piece of work.
 #[derive(Debug, Default)]
@@ -136,7 +136,12 @@ impl Work<'_> {
             Back::To { state, mut texts, again } => {
                 let is_as_it_was = is_same(now.as_ref(), state.as_ref());
                 if is_as_it_was && (again || self.is_made_again(path, now.as_ref())?) {
-                    self.reversed.left.push((path.to_vec(), "others made it so again since".to_owned()));
+                    let why = if own.is_of_nobody(path) {
+                        "it is the same without this work"
+                    } else {
+                        "others made it so again since"
+                    };
+                    self.reversed.left.push((path.to_vec(), why.to_owned()));
                 }
                 self.reversed.texts.append(&mut texts);
                 state

@@ -2,23 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::{ControlFlow, Range};
+use std::path::Path;
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
 use ic_checkpoint::diff;
 use ic_checkpoint::restore::journal::{self, Restore};
-use ic_checkpoint::restore::reverse::{Own, Past, Whose};
+use ic_checkpoint::restore::reverse::{Own, Past, Undone, Whose};
 use ic_dispatch::dispatch;
 use ic_events::EventType;
 use ic_journal::made::safety_of;
 use ic_journal::table::{self, RollbackRecord};
-use ic_journal::{RollbackStatus, steps};
+use ic_journal::{Layer, RollbackStatus, steps};
 use ic_phase::run;
 use ic_session::attribution::{Attribution, Window};
 use ic_store::Snapshot;
 use ic_worktree::Workspace;
 
 use super::Span;
-use crate::layers::has_tree;
 
 /// A piece of work whose history is looked at.
 pub(super) struct Work<'w> {
@@ -35,10 +35,21 @@ struct Undo {
     /// The event up to which it has to do with the tree: its own, if it stands; if not, that which took it back. Until then the tree was
     /// without its work.
     until: Seq,
+    seq: Seq,
     stands: bool,
     work: Vec<DispatchId>,
     /// The look at the tree with which that work began.
     began: (Seq, Timestamp),
+}
+
+impl Undo {
+    /// Whether it stands now, or stood at an event.
+    fn stands_at(&self, at: Option<Seq>) -> bool {
+        match at {
+            None => self.stands,
+            Some(at) => self.seq < at && (self.stands || self.until > at),
+        }
+    }
 }
 
 /// What is needed to tell whose a change is.
@@ -58,9 +69,18 @@ pub(super) fn replay(workspace: &Workspace<'_>, work: &Work<'_>, changes: &mut O
     let has_met = changes.met().next().is_some();
     let facts = workspace.kernel.read(|snapshot| facts(snapshot, workspace, work, has_met))?;
     let Some(facts) = facts.filter(|_| !known.is_empty()) else { return Ok(()) };
-    for (path, history) in histories(workspace, work, &facts, &known)? {
+    // As it was when the work was undone, where that changed nothing: others may have set it back, and be undone themselves since.
+    let unchanged: BTreeSet<Vec<u8>> =
+        known.iter().filter(|path| changes.pairs(path).is_empty()).cloned().collect();
+    let then = match work.undone_at {
+        Some(_) if !unchanged.is_empty() => histories(workspace, work, &facts, &unchanged, work.undone_at)?,
+        _ => BTreeMap::new(),
+    };
+    for (path, history) in histories(workspace, work, &facts, &known, None)? {
         if is_met(&history) {
-            changes.replay(&workspace.objects, &path, &history, work.undone_at)?;
+            let then = then.get(&path).map_or(&[][..], Vec::as_slice);
+            let undone = work.undone_at.map(|at| Undone { at, then });
+            changes.replay(&workspace.objects, &path, &history, undone)?;
         }
     }
     Ok(())
@@ -93,7 +113,7 @@ fn restored(
     all: &[RollbackRecord],
 ) -> Result<HashMap<CheckpointId, Whose>> {
     let mut made: HashMap<CheckpointId, Whose> = HashMap::new();
-    for one in all.iter().filter(|one| has_tree(&one.layers)) {
+    for one in all.iter().filter(|one| one.layers.contains(&Layer::Files)) {
         let whose = if one.only().is_some() || one.status == RollbackStatus::Undone {
             Whose::Undone
         } else {
@@ -106,7 +126,7 @@ fn restored(
         let safeties = steps::of_rollback(snapshot, &one.id)?;
         made.extend(safeties.iter().flat_map(safety_of).map(|safety| (safety, whose)));
     }
-    let again = made_again(snapshot, workspace, all)?;
+    let again = made_again(snapshot, &workspace.root, all)?;
     let restores = journal::finished(snapshot, &workspace.root)?.into_iter();
     let whose = |one: &Restore| {
         let is_again = again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
@@ -118,15 +138,15 @@ fn restored(
 
 /// The last looks at work that was undone alone and came back, and when it did: where its undo had restored nothing, that is what was
 /// restored.
-fn made_again(
+pub(crate) fn made_again(
     snapshot: &Snapshot<'_>,
-    workspace: &Workspace<'_>,
+    root: &Path,
     all: &[RollbackRecord],
 ) -> Result<Vec<(CheckpointId, Range<Seq>)>> {
     let mut again = Vec::new();
     for one in all.iter().filter(|one| one.status == RollbackStatus::Undone) {
         let Some(only) = one.only() else { continue };
-        if let Ok(span) = Span::of(snapshot, &workspace.root, &only, &one.descendants()) {
+        if let Ok(span) = Span::of(snapshot, root, &only, &one.descendants()) {
             again.push((span.ended, one.seq..taken_back(snapshot, one)?));
         }
     }
@@ -142,7 +162,7 @@ fn undos(
     all: &[RollbackRecord],
 ) -> Result<Vec<Undo>> {
     let mut rest = Vec::new();
-    for one in all.iter().filter(|one| has_tree(&one.layers)) {
+    for one in all.iter().filter(|one| one.layers.contains(&Layer::Files)) {
         if let Some(only) = one.only().filter(|only| !work.ids.contains(only)) {
             rest.extend(undo(snapshot, workspace, &only, one)?);
         }
@@ -180,7 +200,13 @@ fn undo(
     let began = ic_point::checkpoint_at(snapshot, &run, place.seq)?;
     let work = std::iter::once(only.clone()).chain(record.descendants()).collect();
     let began = began.filter(|look| look.pruned_at.is_none()).map(|look| (look.seq, look.created_at));
-    Ok(began.map(|began| Undo { until, stands: record.status == RollbackStatus::Done, work, began }))
+    Ok(began.map(|began| Undo {
+        until,
+        seq: record.seq,
+        stands: record.status == RollbackStatus::Done,
+        work,
+        began,
+    }))
 }
 
 /// The event that took an undo back.
@@ -198,19 +224,20 @@ fn taken_back(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Seq> {
     Ok(last)
 }
 
-/// The histories of these paths.
+/// The histories of these paths: all, or until an event, as if that was now.
 fn histories(
     workspace: &Workspace<'_>,
     work: &Work<'_>,
     facts: &Facts,
     known: &BTreeSet<Vec<u8>>,
+    until: Option<Seq>,
 ) -> Result<BTreeMap<Vec<u8>, History>> {
     let mut histories: BTreeMap<Vec<u8>, History> = BTreeMap::new();
-    for window in facts.attribution.all() {
+    for window in facts.attribution.all().filter(|window| until.is_none_or(|until| window.to.seq <= until)) {
         let trees = (Some(&window.from.tree), Some(&window.to.tree));
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
             if known.contains(&difference.path) {
-                let whose = whose(&window, &difference.path, work, facts);
+                let whose = whose(&window, &difference.path, work, facts, until);
                 let change = (difference.before, difference.after);
                 histories.entry(difference.path).or_default().push(Past {
                     seq: window.to.seq,
@@ -224,7 +251,7 @@ fn histories(
     Ok(histories)
 }
 
-fn whose(window: &Window<'_>, path: &[u8], work: &Work<'_>, facts: &Facts) -> Whose {
+fn whose(window: &Window<'_>, path: &[u8], work: &Work<'_>, facts: &Facts, at: Option<Seq>) -> Whose {
     if window.is_restore() {
         return facts.restored.get(&window.to.id).copied().unwrap_or(Whose::Others);
     }
@@ -234,7 +261,7 @@ fn whose(window: &Window<'_>, path: &[u8], work: &Work<'_>, facts: &Facts) -> Wh
     };
     if is_of(work.ids) {
         Whose::Work
-    } else if facts.undos.iter().any(|undo| undo.stands && is_of(&undo.work)) {
+    } else if facts.undos.iter().any(|undo| undo.stands_at(at) && is_of(&undo.work)) {
         Whose::Undone
     } else {
         Whose::Others

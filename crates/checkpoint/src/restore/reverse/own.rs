@@ -21,6 +21,8 @@ pub struct Own {
     pub(super) clashes: BTreeSet<Vec<u8>>,
     /// What the work is known to have changed at paths of which `changes` has what their whole history comes to.
     pub(super) replayed: BTreeMap<Vec<u8>, Vec<Pair>>,
+    /// Of those, the paths that others did not change after the work.
+    pub(super) alone: BTreeSet<Vec<u8>>,
     /// Texts of these states that no checkpoint holds.
     pub(super) texts: Vec<Vec<u8>>,
 }
@@ -85,6 +87,11 @@ impl Own {
         self.stays.entry(path).or_insert_with(|| why.to_owned());
     }
 
+    /// Whether it is not others who make a path what it is without the work: what the work met is undone.
+    pub(super) fn is_of_nobody(&self, path: &[u8]) -> bool {
+        self.alone.contains(path)
+    }
+
     /// Puts one change of a path in place of all that are known, which it returns.
     pub(super) fn replace(&mut self, path: &[u8], change: Pair) -> Vec<Pair> {
         self.since.remove(path);
@@ -109,7 +116,7 @@ impl Own {
     }
 
     /// What is known to have changed at a path, oldest first.
-    pub(super) fn pairs(&self, path: &[u8]) -> &[Pair] {
+    pub fn pairs(&self, path: &[u8]) -> &[Pair] {
         self.changes.get(path).map_or(&[], Vec::as_slice)
     }
 

@@ -6,7 +6,7 @@
 
 use ic_base::{Result, Seq};
 
-use super::back::{Backwards, Change, Step};
+use super::back::{Back, Backwards, Change, Step};
 use super::looks::is_same;
 use super::own::{Own, Pair};
 use crate::diff::State;
@@ -39,6 +39,15 @@ pub enum Whose {
     },
 }
 
+/// When work was undone that comes back.
+#[derive(Debug, Clone, Copy)]
+pub struct Undone<'h> {
+    /// The event by which the tree was without it.
+    pub at: Seq,
+    /// The history of the path until then, and who was undone by then.
+    pub then: &'h [Past],
+}
+
 /// What a path is at one moment.
 #[derive(Clone)]
 struct Moment {
@@ -50,15 +59,22 @@ struct Moment {
 
 impl Own {
     /// Knows of a path what its history says, oldest first: the change is from what would be there without the work to what would be there
-    /// with it; the other way round for work that comes back, which was undone by the event `undone_at`. Where others changed what the work had
-    /// changed, it knows what it knew, and that only they can say what is whose. Errors: `corrupt` if an object cannot be read.
+    /// with it; the other way round for work that comes back. Where others changed what the work had changed, it knows what it knew, and that
+    /// only they can say what is whose. Errors: `corrupt` if an object cannot be read.
     pub fn replay(
         &mut self,
         objects: &Objects,
         path: &[u8],
         history: &[Past],
-        undone_at: Option<Seq>,
+        undone: Option<Undone<'_>>,
     ) -> Result<()> {
+        if let Some(undone) = undone
+            && self.pairs(path).is_empty()
+            && was_changed_unseen(objects, path, undone.then)?
+        {
+            return Ok(());
+        }
+        let undone_at = undone.map(|undone| undone.at);
         let Some((end, mut texts)) = end(objects, path, history)? else {
             // What an undo took out comes back as it was, if that is still so.
             if undone_at.is_some_and(|at| is_as_it_was(history, at)) {
@@ -79,17 +95,34 @@ impl Own {
         let pair = if undone_at.is_some() { (end.with, end.without) } else { (end.without, end.with) };
         let known = self.replace(path, pair);
         self.replayed.insert(path.to_vec(), known);
+        if !has_others(history) {
+            self.alone.insert(path.to_vec());
+        }
         Ok(())
     }
 }
 
+/// What a path was at an event.
+fn state_at(history: &[Past], at: Seq) -> Option<&State> {
+    let before = history.iter().rev().find(|past| past.seq <= at).map(|past| &past.change.1);
+    before.or_else(|| history.first().map(|first| &first.change.0)).and_then(Option::as_ref)
+}
+
 /// Whether a path is as it was at an event.
 fn is_as_it_was(history: &[Past], at: Seq) -> bool {
-    let then = match history.iter().rev().find(|past| past.seq <= at) {
-        Some(past) => &past.change.1,
-        None => return history.is_empty(),
-    };
-    history.last().is_some_and(|last| is_same(last.change.1.as_ref(), then.as_ref()))
+    history.last().is_some_and(|last| is_same(last.change.1.as_ref(), state_at(history, at)))
+}
+
+/// Whether an undo that changed nothing at a path would have had something to change in what the looks say was there: then it was not there
+/// any more, and nobody has seen who did that.
+fn was_changed_unseen(objects: &Objects, path: &[u8], then: &[Past]) -> Result<bool> {
+    let Some((end, texts)) = end(objects, path, then)? else { return Ok(false) };
+    let mut own = Own::default();
+    own.texts = texts;
+    let pairs = [(end.without, end.with)];
+    let actual = end.actual.as_ref();
+    let back = Backwards { objects, root: None, own: &own }.back(path, &pairs, actual)?;
+    Ok(!matches!(back, Back::To { state, .. } if is_same(state.as_ref(), actual)))
 }
 
 /// Whether others changed the path after the work: what stands there may be theirs.

@@ -49,7 +49,8 @@ impl Servers {
         let Self { settings, client } = self;
         if *client == Client::Codex {
             let before = settings.before.as_deref().unwrap_or_default();
-            let after = toml::with(before, program).map_err(|unfit| refusal(&settings.file, unfit))?;
+            let after = toml::with(settings.before.as_deref(), program)
+                .map_err(|unfit| refusal(&settings.file, unfit))?;
             let copies =
                 if toml::is_in(before) || settings.before.is_none() { Copies::Older } else { Copies::Kept };
             return Ok(settings.edit(Some(after), Vec::new(), copies));
@@ -108,6 +109,8 @@ fn refusal(file: &Path, unfit: Unfit) -> Diagnosis {
         Unfit::Invalid(why) => {
             refused(file, &format!("it is no TOML ({why})")).hint("correct it, then call again")
         }
+        Unfit::Closed => refused(file, "its mcp_servers are written in a form to which nothing can be added")
+            .hint("write each as a table of its own, [mcp_servers.NAME], then call again"),
         Unfit::Taken => refused(file, "it has a server named ic that ic did not write")
             .hint("rename that server, or remove it, then call again"),
     }

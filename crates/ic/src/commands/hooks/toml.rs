@@ -8,6 +8,8 @@ use toml::de::{DeTable, DeValue};
 pub(super) enum Unfit {
     /// It is no TOML.
     Invalid(String),
+    /// Its servers are written in a form to which no table can be added.
+    Closed,
     /// A server of our name is in it that we did not write.
     Taken,
 }
@@ -21,10 +23,11 @@ pub(super) fn check(bytes: &[u8]) -> Result<()> {
     text(bytes).map(drop)
 }
 
-/// The file with our table, once and as it is made now.
-pub(super) fn with(bytes: &[u8], program: &str) -> Result<Vec<u8>> {
+/// The file with our table, once and as it is made now. `before`: as it is, if it is there.
+pub(super) fn with(before: Option<&[u8]>, program: &str) -> Result<Vec<u8>> {
     let table = table(program);
-    let mut text = text(bytes)?.to_owned();
+    let is_there = before.is_some();
+    let mut text = text(before.unwrap_or_default())?.to_owned();
     if let Some(found) = ours(&text) {
         text.replace_range(found, &table);
     } else if names_us(&text)? {
@@ -33,13 +36,14 @@ pub(super) fn with(bytes: &[u8], program: &str) -> Result<Vec<u8>> {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        if !text.is_empty() {
+        // An empty file begins with an empty line, so that it is empty again and not gone.
+        if !text.is_empty() || is_there {
             text.push('\n');
         }
         text.push_str(&table);
     }
     // A table that cannot stand there, because its parent is written in another way.
-    check(text.as_bytes())?;
+    check(text.as_bytes()).map_err(|_| Unfit::Closed)?;
     Ok(text.into_bytes())
 }
 
@@ -48,10 +52,12 @@ pub(super) fn without(bytes: &[u8]) -> Result<(Option<Vec<u8>>, bool)> {
     let text = text(bytes)?;
     let Some(found) = ours(text) else { return Ok((Some(bytes.to_vec()), names_us(text)?)) };
     let mut rest = text.to_owned();
-    // The blank line before it came with it.
-    let begin = if rest[..found.start].ends_with("\n\n") { found.start - 1 } else { found.start };
+    // The blank line before it came with it; at the top it says that the file was there, and empty.
+    let above = &rest[..found.start];
+    let was_empty = above == "\n";
+    let begin = if was_empty || above.ends_with("\n\n") { found.start - 1 } else { found.start };
     rest.replace_range(begin..found.end, "");
-    Ok(((!rest.is_empty()).then(|| rest.into_bytes()), false))
+    Ok(((was_empty || !rest.is_empty()).then(|| rest.into_bytes()), false))
 }
 
 /// Whether our table is in it.
@@ -104,12 +110,21 @@ mod tests {
     use super::*;
 
     fn install(before: &str) -> Result<String> {
-        with(before.as_bytes(), "/opt/i \"c").map(|bytes| String::from_utf8(bytes).expect("text"))
+        with(Some(before.as_bytes()), "/opt/i \"c").map(|bytes| String::from_utf8(bytes).expect("text"))
     }
 
     fn uninstall(text: &str) -> (String, bool) {
         let (after, is_left) = without(text.as_bytes()).expect("valid");
         (String::from_utf8(after.unwrap_or_default()).expect("text"), is_left)
+    }
+
+    #[test]
+    fn a_file_that_was_not_there_goes_and_an_empty_one_stays() {
+        let made = with(None, "ic").expect("installed");
+        assert_eq!(without(&made), Ok((None, false)));
+        let filled = with(Some(b""), "ic").expect("installed");
+        assert_eq!(without(&filled), Ok((Some(Vec::new()), false)));
+        assert_eq!(with(Some(b"mcp_servers = { x = { command = \"y\" } }\n"), "ic"), Err(Unfit::Closed));
     }
 
     #[test]
@@ -152,6 +167,6 @@ mod tests {
         {
             assert!(install(before).is_err(), "{before}");
         }
-        assert!(with(b"\xff", "ic").is_err());
+        assert!(with(Some(b"\xff"), "ic").is_err());
     }
 }

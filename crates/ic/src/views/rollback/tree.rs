@@ -107,8 +107,7 @@ fn headline(tree: &Report, is_back: bool) -> String {
         0 if tree.is_without && !tree.conflicts.is_empty() => {
             ": none can be told from what others did\n".to_owned()
         }
-        0 if tree.is_without && is_back => ": nothing of it is left to bring back\n".to_owned(),
-        0 if tree.is_without => ": nothing of it is left to undo\n".to_owned(),
+        0 if tree.is_without => ": none changes\n".to_owned(),
         _ if tree.is_without => {
             let what = if is_back { "with what it did again" } else { "without what it did" };
             let planned = if is_planned { format!(": {}", tally(tree)) } else { String::new() };
