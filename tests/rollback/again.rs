@@ -172,3 +172,23 @@ fn on_a_terminal_a_point_is_picked_from_a_list_and_then_asked_about() {
     assert_eq!(code, Some(0), "{shown}");
     assert_eq!((world.read("one"), world.read("two")), (None, None), "{shown}");
 }
+
+#[test]
+fn a_redo_of_a_named_run_brings_nothing_of_another_run_back() {
+    let world = in_git().begun();
+    let dispatch = world.ic(&["dispatch", "create", &world.run, "--name", "d"]);
+    world.ic(&["dispatch", "start", &dispatch]);
+    world.write("b.txt", "b\n");
+    world.ic(&["dispatch", "complete", &dispatch]);
+    world.ic(&["undo", "--run", &world.run, "--yes"]);
+    let other = world.ic(&["run", "create", "--goal", "other", "--phases", "a,b"]);
+    let before = world.state();
+    for flag in ["--dry-run", "--yes"] {
+        let outcome = world.cli.run(["redo", "--run", &other, flag, "--json"]);
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "nothing_to_undo"), "{outcome:?}");
+        assert!(outcome.stderr.contains(&format!("ic redo --run {}", &world.run[28..])), "{outcome:?}");
+        world.state().assert_is(&before, flag);
+    }
+    world.ic(&["redo", "--run", &world.run, "--yes"]);
+    assert_eq!(world.read("b.txt").as_deref(), Some("b\n"));
+}

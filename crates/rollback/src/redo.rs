@@ -49,8 +49,35 @@ pub fn newest(kernel: &Kernel, whose: Whose<'_>) -> Result<Newest> {
             let all = table::of_run(snapshot, &run.id)?;
             all.into_iter().rev().find(|one| one.status == RollbackStatus::Done)
         };
-        newest_of(kernel, snapshot, rollback)
+        let own = rollback.as_ref().map(|own| own.id.clone());
+        let newest = newest_of(kernel, snapshot, rollback)?;
+        match (&newest, whose) {
+            (Newest::Rollback(found), Whose::Run(run)) if own.as_ref() != Some(found) => {
+                of_another(snapshot, run, found, own)
+            }
+            _ => Ok(newest),
+        }
     })
+}
+
+/// Who names a run means its own undos, also where another run was undone in the same tree since.
+fn of_another(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    found: &RollbackId,
+    own: Option<RollbackId>,
+) -> Result<Newest> {
+    if let Some(own) = own {
+        return Ok(Newest::Rollback(own));
+    }
+    let other = table::get(snapshot, found)?.run_id;
+    let message = format!("The run {} has no undo that could be redone.", run.id.short());
+    let hint = format!(
+        "the newest undo here is of the run {}: ic redo --run {} --dry-run",
+        other.short(),
+        other.short()
+    );
+    Err(Diagnosis::new(Code::NothingToUndo, message).hint(hint).detail("run_id", run.id.as_str()))
 }
 
 /// The newest rollback that stands of a run that was made for a session in this working tree.
