@@ -137,3 +137,23 @@ fn events_are_filtered_and_paged() {
     let older = page.page("/events?before=4").main();
     assert!(older.contains("id=\"e3\"") && !older.contains("id=\"e4\""), "{older}");
 }
+
+#[test]
+fn what_an_address_says_is_understood_or_refused() {
+    let world = world();
+    let page = Served::of_world(&world);
+    for (address, said) in [
+        ("/events?source=zzz", "There is no kind of events"),
+        (&format!("/search?q={}", "x".repeat(201)), "200 bytes at most"),
+        (&format!("/runs/{}/undo?to=created&only=x", world.run), "names a point and a dispatch"),
+        (&format!("/runs/{}/undo", world.run), "names no point and no dispatch"),
+    ] {
+        let answer = page.get(address);
+        assert_eq!(answer.status, 400, "{address}: {}", answer.main());
+        assert!(
+            answer.main().contains(said) && answer.main().contains("Nothing was changed"),
+            "{}",
+            answer.main()
+        );
+    }
+}

@@ -305,14 +305,11 @@ impl<C: Commands> ServerHandler for Server<C> {
         };
         let mut point = None;
         for (name, value) in request.arguments.iter().flatten() {
-            match (name.as_str(), value.as_str()) {
-                ("point", Some(text)) => point = Some(text),
-                _ => {
-                    let message =
-                        format!("The prompt takes a text for point, and nothing else; not {name:?}.");
-                    return Err(ErrorData::invalid_params(message, None));
-                }
-            }
+            let ("point", Some(text)) = (name.as_str(), value.as_str()) else {
+                let message = format!("The prompt takes a text for point, and nothing else; not {name:?}.");
+                return Err(ErrorData::invalid_params(message, None));
+            };
+            point = Some(text);
         }
         let words = prompt.words(point).map_err(|error| answer::refused(&error))?;
         // What keeps from an undo is what the person is to be told.

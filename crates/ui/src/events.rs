@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use ic_base::{Result, RunId, Seq};
+use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_events::{Event, Filter, Source, hex};
 use maud::{Markup, html};
 
@@ -13,13 +13,22 @@ use crate::text::{EMPTY, Shown, grouped, query, when};
 /// So many stand on one page.
 const AT_ONCE: i64 = 100;
 
+/// An empty list would hide that a word is not understood.
+fn no_source(word: &str) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, format!("There is no kind of events {:?}.", ic_base::title(word)))
+        .hint("choose one on the page of events")
+}
+
 /// The newest events; `?run=`, `?source=`: only those, `?before=SEQ`: an older part.
 pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     let run = match ask.params.get("run") {
         Some(reference) => Some(ask.read(|snapshot| ask.kernel.run(snapshot, reference))?),
         None => None,
     };
-    let source = ask.params.get("source").and_then(Source::parse);
+    let source = match ask.params.get("source") {
+        Some(word) => Some(Source::parse(word).ok_or_else(|| no_source(word))?),
+        None => None,
+    };
     let before = ask.params.seq("before")?;
     let run_id: Option<RunId> = run.as_ref().map(|run| run.id.clone());
     let filter =

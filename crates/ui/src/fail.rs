@@ -22,8 +22,9 @@ pub(crate) fn status(error: &Diagnosis) -> StatusCode {
 pub(crate) fn page(error: &Diagnosis) -> Page {
     let status = status(error);
     let title = match status {
+        _ if error.code() == Code::NoLedger => "The ledger is gone",
         StatusCode::NOT_FOUND => "It is not here",
-        StatusCode::BAD_REQUEST => "This address is not complete",
+        StatusCode::BAD_REQUEST => "This cannot be answered",
         StatusCode::CONFLICT => "It cannot be done now",
         StatusCode::SERVICE_UNAVAILABLE => "The ledger is busy",
         _ => "It failed",
@@ -31,6 +32,7 @@ pub(crate) fn page(error: &Diagnosis) -> Page {
     let body = html! {
         h1 { (title) }
         div.notice.bad { (said(error)) }
+        @if status == StatusCode::BAD_REQUEST { p.quiet { "Nothing was changed." } }
         p { a href="/" { "All runs" } }
     };
     Page::new(title, body).with(status)

@@ -50,12 +50,15 @@ impl Wanted {
         let goal = match (params.get("to"), params.get("only")) {
             (Some(point), None) => Goal::To(point.to_owned()),
             (None, Some(dispatch)) => Goal::Only(dispatch.to_owned()),
-            _ => {
-                return Err(Diagnosis::new(
-                    Code::InvalidValue,
-                    "This address names no point and no dispatch.",
-                )
-                .hint("choose one on the page of the run"));
+            (to, _) => {
+                let said = if to.is_some() {
+                    "This address names a point and a dispatch, and only one of them can be undone."
+                } else {
+                    "This address names no point and no dispatch."
+                };
+                return Err(
+                    Diagnosis::new(Code::InvalidValue, said).hint("choose one on the page of the run")
+                );
             }
         };
         let reason = params.get("reason").map(str::trim).filter(|reason| !reason.is_empty());

@@ -25,7 +25,7 @@ pub(crate) fn layers(whole: &LayeredRollback) -> Markup {
             @if let Some(effects) = &parts.effects { (self::effects(effects)) }
             @if let Some(report) = &parts.tree {
                 @if let Some(git) = &report.git { (self::git(git, parts.commits.as_deref().unwrap_or_default())) }
-                (files(report, false))
+                (files(report))
             }
             @if let Some(commits) = parts.own_commits.as_deref().filter(|all| !all.is_empty()) { (own_commits(commits)) }
             @if let Some(data) = &parts.data { (rows("Rows", "would be deleted", data)) }
@@ -46,7 +46,7 @@ pub(crate) fn redo(undone: &Undone) -> Markup {
             }
             @for report in &undone.tree {
                 @if let Some(git) = &report.git { (self::git(git, &[])) }
-                (files(report, true))
+                (files(report))
             }
             @if let Some(data) = &undone.data { (rows("Rows", "come back", data)) }
         }
@@ -244,8 +244,8 @@ fn own_commits(commits: &[OwnCommit]) -> Markup {
     }
 }
 
-/// What a restore would do to files. `is_back`: it brings back what was undone.
-fn files(report: &Report, is_back: bool) -> Markup {
+/// What a restore would do to files.
+fn files(report: &Report) -> Markup {
     if !report.strategy.has_files() {
         return EMPTY;
     }

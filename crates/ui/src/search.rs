@@ -1,6 +1,6 @@
 //! A search over goals, prompts, files and tool calls.
 
-use ic_base::Result;
+use ic_base::{Code, Diagnosis, Result};
 use ic_dispatch::{code, dispatch};
 use ic_phase::run;
 use ic_session::call;
@@ -19,7 +19,11 @@ const LONGEST: usize = 200;
 
 /// The page of a search.
 pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
-    let wanted = ask.params.get("q").map(str::trim).filter(|text| !text.is_empty() && text.len() <= LONGEST);
+    let wanted = ask.params.get("q").map(str::trim).filter(|text| !text.is_empty());
+    if wanted.is_some_and(|text| text.len() > LONGEST) {
+        let message = format!("A search is for {LONGEST} bytes at most.");
+        return Err(Diagnosis::new(Code::InvalidValue, message).hint("search for a part of it"));
+    }
     let found = match wanted {
         Some(text) => found(ask, text)?,
         None => {

@@ -120,7 +120,7 @@ fn bar(work: &Dispatch) -> Bar {
         from: work.place(),
         until: work.finished_seq,
         name: ic_base::title(name),
-        said: work.status.as_str(),
+        said: if look == Look::Undone { "undone" } else { work.status.as_str() },
         address: format!("/dispatches/{}", work.id),
         look,
     }
