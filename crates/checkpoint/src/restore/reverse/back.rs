@@ -64,7 +64,7 @@ impl Backwards<'_> {
     pub(super) fn back(&self, path: &[u8], pairs: &[Pair], now: Option<&State>) -> Result<Back> {
         let (mut to, mut is_again) = (now.cloned(), false);
         // What was merged on the way, which the next merge may need.
-        let mut texts = self.own.texts.clone();
+        let mut texts: Vec<Vec<u8>> = Vec::new();
         for (at, (before, after)) in pairs.iter().enumerate().rev() {
             let change = Change { path, at, before: before.as_ref(), after: after.as_ref() };
             match self.step(change, to.as_ref(), &texts)? {
@@ -82,7 +82,12 @@ impl Backwards<'_> {
             }
         }
         match &to {
-            Some(State::File { hash, .. }) => texts.retain(|text| hash_of(text) == *hash),
+            Some(State::File { hash, .. }) => {
+                texts.retain(|text| hash_of(text) == *hash);
+                if texts.is_empty() {
+                    texts.extend(self.own.texts.get(hash).cloned());
+                }
+            }
             _ => texts.clear(),
         }
         Ok(Back::To { state: to, texts, again: is_again })
@@ -169,7 +174,8 @@ impl Backwards<'_> {
 
     /// A content as text; `None` if it is none.
     fn text(&self, path: &[u8], content: Content, texts: &[Vec<u8>]) -> Result<Option<String>> {
-        let bytes = match texts.iter().find(|text| hash_of(text) == content.hash) {
+        let merged = texts.iter().find(|text| hash_of(text) == content.hash);
+        let bytes = match merged.or_else(|| self.own.texts.get(&content.hash)) {
             Some(text) => text.clone(),
             None if self.objects.knows(&content.hash)? => self.objects.read(&content.hash)?,
             // Who only looks at the tree stores nothing of it: what no checkpoint holds is in the tree alone.

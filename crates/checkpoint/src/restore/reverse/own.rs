@@ -1,6 +1,8 @@
 //! What one piece of work did, path by path.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use ic_events::Hash;
 
 use super::looks::is_same;
 use crate::diff::{Difference, State};
@@ -23,8 +25,8 @@ pub struct Own {
     pub(super) replayed: BTreeMap<Vec<u8>, Vec<Pair>>,
     /// Of those, the paths that others did not change after the work.
     pub(super) alone: BTreeSet<Vec<u8>>,
-    /// Texts of these states that no checkpoint holds.
-    pub(super) texts: Vec<Vec<u8>>,
+    /// Texts of these states that no checkpoint holds, by their hashes: there may be as many as paths, and each is asked for.
+    pub(super) texts: HashMap<Hash, Vec<u8>>,
 }
 
 /// A change of a path that others made after the work had changed it.

@@ -5,12 +5,13 @@
 //! twice: with the work and without it, and in neither what is undone.
 
 use ic_base::{Result, Seq};
+use ic_events::Hash;
 
 use super::back::{Back, Backwards, Change, Step};
 use super::looks::is_same;
 use super::own::{Own, Pair};
 use crate::diff::State;
-use crate::objects::Objects;
+use crate::objects::{Objects, hash_of};
 
 /// A change in the history of a path.
 #[derive(Debug, Clone)]
@@ -75,7 +76,7 @@ impl Own {
             return Ok(());
         }
         let undone_at = undone.map(|undone| undone.at);
-        let Some((end, mut texts)) = end(objects, path, history)? else {
+        let Some((end, texts)) = end(objects, path, history)? else {
             // What an undo took out comes back as it was, if that is still so.
             if undone_at.is_some_and(|at| is_as_it_was(history, at)) {
                 return Ok(());
@@ -91,7 +92,7 @@ impl Own {
             }
             return Ok(());
         };
-        self.texts.append(&mut texts);
+        self.texts.extend(by_hash(texts));
         let pair = if undone_at.is_some() { (end.with, end.without) } else { (end.without, end.with) };
         let known = self.replace(path, pair);
         self.replayed.insert(path.to_vec(), known);
@@ -118,11 +119,15 @@ fn is_as_it_was(history: &[Past], at: Seq) -> bool {
 fn was_changed_unseen(objects: &Objects, path: &[u8], then: &[Past]) -> Result<bool> {
     let Some((end, texts)) = end(objects, path, then)? else { return Ok(false) };
     let mut own = Own::default();
-    own.texts = texts;
+    own.texts.extend(by_hash(texts));
     let pairs = [(end.without, end.with)];
     let actual = end.actual.as_ref();
     let back = Backwards { objects, root: None, own: &own }.back(path, &pairs, actual)?;
     Ok(!matches!(back, Back::To { state, .. } if is_same(state.as_ref(), actual)))
+}
+
+fn by_hash(texts: Vec<Vec<u8>>) -> impl Iterator<Item = (Hash, Vec<u8>)> {
+    texts.into_iter().map(|text| (hash_of(&text), text))
 }
 
 /// Whether others changed the path after the work: what stands there may be theirs.
