@@ -148,6 +148,8 @@ impl History {
                 self.world.git(&["checkout", "-q", "-b", &name]);
             }
             8 => {
+                // Of a file whose directory is a link by now git stashes nothing, unless the index knows.
+                self.world.git(&["add", "--all"]);
                 self.world.git(&["stash", "push", "-q", "--include-untracked"]);
             }
             9 => self.world.effect(&name, &[]),
