@@ -129,7 +129,9 @@ fn code_of(text: &str) -> Option<String> {
 
 /// Whether the verb has `--yes`.
 fn asks(call: &str) -> bool {
-    !["checkpoint prune", "workflow run", "hooks "].iter().any(|verb| call.starts_with(verb))
+    !["checkpoint prune", "workflow run", "hooks ", "mcp ", "install ", "uninstall "]
+        .iter()
+        .any(|verb| call.starts_with(verb))
 }
 
 fn words(world: &World, call: &str) -> Vec<String> {

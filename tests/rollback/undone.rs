@@ -44,8 +44,13 @@ fn the_preview_of_an_undo_is_the_undo() {
     world.state().assert_is(&before, "previewed");
     assert_eq!((&preview["dry_run"], &preview["status"]), (&json!(true), &json!("done")));
     let text = world.cli.ok(undo.iter().chain(&["--dry-run", "--format=text"]));
-    assert!(text.contains("would undo") && text.contains("to do it"), "{text}");
-    let undone = world.cli.json(undo.iter().chain(&["--yes"]));
+    // What it says to do does exactly that.
+    let hash = preview["undo_plan_hash"].as_str().expect("a hash");
+    assert!(
+        text.contains("would undo") && text.contains(&format!("exactly this plan: --expect-plan {hash}")),
+        "{text}"
+    );
+    let undone = world.cli.json(undo.iter().chain(&["--yes", "--expect-plan", hash]));
     assert_eq!(undone["dry_run"], false);
     for part in ["data", "effects_left", "dispatches_left", "agents_left", "resume"] {
         assert_eq!(preview[part], undone[part], "{part}");

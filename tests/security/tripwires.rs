@@ -59,6 +59,12 @@ const CALLS: &[&str] = &[
     "hooks doctor",
     "hook claude-code SessionStart",
     "hooks uninstall claude-code",
+    "mcp install claude-code",
+    "mcp uninstall claude-code",
+    "install claude-code",
+    "uninstall claude-code",
+    // A server does not end by itself: what it reads and does is what the other verbs do.
+    "!ui --port 99999",
     "session list",
     "!session show 00000000",
     "!session attach @ --session 00000000",

@@ -43,7 +43,19 @@ fn hooks() -> Vec<Row> {
         row("hooks uninstall claude-code", &[hooked], FINE),
         row("hooks uninstall claude-code", &[], FINE),
         row("hooks uninstall gemini", &[with_comments], (1, "config_not_changed")),
+        row("mcp install claude-code", &[], FINE),
+        row("mcp install gemini", &[with_comments], (1, "config_not_changed")),
+        row("mcp uninstall claude-code", &[installed], FINE),
+        row("mcp uninstall gemini", &[with_comments], (1, "config_not_changed")),
+        row("install claude-code", &[], FINE),
+        row("install gemini", &[with_comments], (1, "config_not_changed")),
+        row("uninstall claude-code", &[installed], FINE),
+        row("uninstall gemini", &[with_comments], (1, "config_not_changed")),
     ]
+}
+
+fn installed(world: &World) {
+    world.ic(&["install", "claude-code"]);
 }
 
 fn hooked(world: &World) {
