@@ -81,9 +81,7 @@ impl Own {
             if undone_at.is_some_and(|at| is_as_it_was(history, at)) {
                 return Ok(());
             }
-            if has_others(history) {
-                self.clashes.insert(path.to_vec());
-            }
+            self.clashes.insert(path.to_vec());
             // Where it took out nothing, what the work did is what is to come back.
             if undone_at.is_some() && self.pairs(path).is_empty() {
                 let works = history.iter().filter(|past| past.whose == Whose::Work).rev();
