@@ -24,31 +24,11 @@ done
 source scripts/ui/tools.sh
 tools_for_the_page || skip "$missing"
 
-program=${IC:-}
-if [[ -z $program ]]; then
-    cargo build --package ic --locked --quiet
-    program=$target/debug/ic
-fi
-program=$(realpath -- "$program")
-served=
-work=$(mktemp -d)
-finish() {
-    [[ -z $served ]] || kill "$served" 2>/dev/null || :
-    rm -rf -- "$work"
-}
-trap finish EXIT
-
-run=$(scripts/ui/story.sh "$program" "$work/story")
-project=$work/story/shop
+page_of_the_story
 # Something that an undo of the newest point takes away.
-export HOME=$work/story GIT_CONFIG_GLOBAL=/dev/null
+export HOME=$home GIT_CONFIG_GLOBAL=/dev/null
 last=$(cd -- "$project" && "$program" dispatch create "$run" --name 'The last thing')
 (cd -- "$project" && "$program" dispatch start "$last" && printf 'late\n' >late.txt && "$program" dispatch complete "$last") >/dev/null
-(cd -- "$project" && exec "$program" ui --json) >"$work/address" &
-served=$!
-for _ in $(seq 100); do
-    [[ -s $work/address ]] && break
-    sleep 0.1
-done
+serve_the_page
 IC=$program CHROMIUM=$chromium SECONDS_TO_FOLLOW=$seconds \
-    node scripts/ui/browser.mjs "$room" "$(jq -r .url "$work/address")" "$project" "$run" "$room/pictures"
+    node scripts/ui/browser.mjs "$room" "$address" "$project" "$run" "$room/pictures"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A project with a story, to look at on the page of `ic ui`: a run that went wrong and was taken back, dispatches beside each other, and
+# A project with a story, to look at on the page of `ic ui`: a run that went wrong and was undone, dispatches beside each other, and
 # two sessions of an agent.
 #
 #     scripts/ui/story.sh IC DIRECTORY
@@ -83,7 +83,7 @@ quietly "$ic" run artifact add "$run" --path PLAN.md
 quietly "$ic" run advance "$run"
 quietly work 'Card form' codex 'printf "pub fn pay(card: &str, cents: u64) -> bool {\n    !card.is_empty() && cents > 0\n}\n" >src/card.rs; sed -i "1i mod card;\n" src/main.rs; commit "A form for cards"'
 quietly work 'Keep the card numbers' codex 'printf "4111 1111 1111 1111\n5500 0000 0000 0004\n" >cards.txt; sed -i "s/black tea,3/black tea,30/" prices.csv; rm README.md; commit "Remember cards"'
-quietly "$ic" run advance "$run" --skip-gate 2>/dev/null || quietly "$ic" gate override "$run" --reason 'the demo goes on' || true
+quietly "$ic" run advance "$run" --skip-gate 2>/dev/null || quietly "$ic" gate override "$run" --reason 'shown in a demo' || true
 quietly "$ic" undo phase:plan --run "$run" --reason 'card numbers in the repository' --yes
 quietly work 'Card form, by a provider' claude-code 'printf "pub fn pay(token: &str, cents: u64) -> Result<Receipt, Refused> {\n    let charge = provider::charge(token, cents)?;\n    Ok(Receipt::of(charge))\n}\n" >src/card.rs; sed -i "1i mod card;\n" src/main.rs; commit "Cards by a provider"'
 left=$("$ic" dispatch create "$run" --name 'Receipts' --agent-type codex)

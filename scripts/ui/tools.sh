@@ -1,5 +1,7 @@
 # shellcheck shell=bash
-# What the page is driven with: to be sourced. Sets target, room and chromium; if something is not there, missing says what.
+# What the page is driven with: to be sourced.
+
+# Sets target, room and chromium; if something is not there, missing says what.
 
 tools_for_the_page() {
     target=$(cargo metadata --format-version 1 --no-deps --locked | jq -r .target_directory)
@@ -22,4 +24,39 @@ tools_for_the_page() {
     # Who sources this reads them.
     export target room chromium missing
     [[ -z $missing ]]
+}
+
+# Makes the project with a story below a directory of its own. Sets program (IC, else it is built), home, project and run; what stands there,
+# and a page that is served, go when the script ends.
+page_of_the_story() {
+    program=${IC:-}
+    if [[ -z $program ]]; then
+        cargo build --package ic --locked --quiet
+        program=$target/debug/ic
+    fi
+    program=$(realpath -- "$program")
+    served=
+    work=$(mktemp -d)
+    trap 'end_the_page' EXIT
+    home=$work/story
+    project=$home/shop
+    run=$(scripts/ui/story.sh "$program" "$home")
+    export program home project run
+}
+
+# Serves the page of that project. Sets address.
+serve_the_page() {
+    (cd -- "$project" && exec "$program" ui --json) >"$work/address" &
+    served=$!
+    for _ in $(seq 100); do
+        [[ -s $work/address ]] && break
+        sleep 0.1
+    done
+    address=$(jq -r .url "$work/address")
+    export address
+}
+
+end_the_page() {
+    [[ -z $served ]] || kill "$served" 2>/dev/null || :
+    rm -rf -- "$work"
 }

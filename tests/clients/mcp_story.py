@@ -4,14 +4,10 @@
     mcp_story.py CLIENT ROOM IC        CLIENT and ROOM as for story.py, which puts the packages there
 """
 
-import re
-import shutil
-import subprocess
-import sys
-
 import pathlib
+import re
 
-from story import Story, check
+from story import Story, check, told
 
 # What each calls the tool that we call NAME. What stands before a slash is a namespace.
 NAMES = {
@@ -69,21 +65,5 @@ class Calls(Story):
         check("uninstalled, the settings are byte for byte as before", left == before, left)
 
 
-def main():
-    client, room, program = sys.argv[1], sys.argv[2], sys.argv[3]
-    if "--inside" not in sys.argv:
-        inside = [sys.executable, __file__, client, room, program, "--inside"]
-        lonely = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-        if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
-            print("  (no network of its own is possible here: registries and updates are switched off)")
-            lonely = []
-        sys.exit(subprocess.run([*lonely, *inside]).returncode)
-    story = Calls(client, program, room)
-    try:
-        story.tell()
-    finally:
-        shutil.rmtree(story.home, ignore_errors=True)
-
-
 if __name__ == "__main__":
-    main()
+    told(Calls, __file__)

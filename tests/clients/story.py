@@ -371,24 +371,30 @@ def validate(client, room):
         check(f"{words[-1].relative_to(top.parent)} is valid", done.returncode == 0, done.stdout + done.stderr)
 
 
+def told(story, file):
+    """Tells a story of the client, room and program that the command line names, without a network where that is possible."""
+    client, room, program = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+    if "--inside" not in sys.argv:
+        inside = [sys.executable, file, *sys.argv[1:4], "--inside"]
+        lonely = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+        if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
+            print("  (no network of its own is possible here: registries and updates are switched off)")
+            lonely = []
+        sys.exit(subprocess.run([*lonely, *inside]).returncode)
+    one = story(client, program, room)
+    try:
+        one.tell()
+    finally:
+        shutil.rmtree(one.home, ignore_errors=True)
+
+
 def main():
     client, room, program = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     if program == "--install":
         return install(client, room)
     if program == "--validate":
         return validate(client, room)
-    if "--inside" not in sys.argv:
-        inside = [sys.executable, __file__, *sys.argv[1:4], "--inside"]
-        lonely = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-        if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
-            print("  (no network of its own is possible here: registries and updates are switched off)")
-            lonely = []
-        sys.exit(subprocess.run([*lonely, *inside]).returncode)
-    story = Story(client, program, room)
-    try:
-        story.tell()
-    finally:
-        shutil.rmtree(story.home, ignore_errors=True)
+    told(Story, __file__)
 
 
 if __name__ == "__main__":

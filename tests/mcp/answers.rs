@@ -27,7 +27,7 @@ fn the_work_of_a_dispatch_is_told_through_its_own_server() {
         (&json!("completed"), &json!("done"), &json!("pass"))
     );
     assert!(shown["files"].to_string().contains("out.md"), "{shown}");
-    // The work is undone by somebody else: the agent that did it is told.
+    // The work is undone on the command line: the agent that did it is told.
     world.ic(&["undo", "--yes"]);
     let caller = client.tool("status", json!({}))["caller"].clone();
     assert_eq!(caller["stale"], true, "{caller}");

@@ -96,7 +96,7 @@ fn what_is_no_message_does_not_end_it() {
     client.send_text("this is no JSON");
     client.send_text("[]");
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/of-nothing" }));
-    // Whatever it says of that, it goes on.
+    // Whatever it says of that, it answers the next call.
     client.tool("status", json!({}));
 }
 

@@ -53,7 +53,7 @@ fn a_plan_that_changed_is_refused_and_the_new_one_shown() {
     spoiled(&world);
     let mut client = client(&world);
     let first = client.tool("undo", json!({ "point": "created" }));
-    // Somebody works on, on the command line.
+    // More is done meanwhile, on the command line.
     spoiled(&world);
     let before = all(&world);
     let answer = client.call("undo", json!({ "point": "created", "expect_plan": hash_of(&first) }));
@@ -117,7 +117,7 @@ fn the_command_line_insists_on_the_plan_of_a_redo_too() {
 fn what_is_refused_says_why_and_needs_a_person() {
     let world = world();
     let id = spoiled(&world);
-    // Somebody else changed what would go back.
+    // Another process changed what would go back.
     world.write("bad.txt", "mine\n");
     let mut client = client(&world);
     let answer = client.call("undo", json!({ "dispatch": id }));

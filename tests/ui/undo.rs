@@ -65,7 +65,7 @@ fn the_plan_that_was_shown_is_done_or_nothing() {
     let page = Served::of_world(&world);
     let run = page.page(&format!("/runs/{}", world.run));
     let plan = page.page(&run.link("/undo?to=dispatch"));
-    // Meanwhile the run goes on.
+    // Meanwhile more is done in the run.
     work(&world, "serve tea", || world.write("tea.md", "green\n"));
     let before = (tree(world.root()), world.head(), world.cli.json(["rollback", "list", "--json"]));
     let path = format!("/runs/{}/undo", world.run);
@@ -246,7 +246,7 @@ fn a_page_that_is_interrupted_ends_in_good_order() {
     page.post(&format!("/runs/{}/undo", world.run), &body);
     let begun = world.root().join("../begun");
     wait(|| begun.exists());
-    // Somebody listens, and never reads.
+    // A browser listens, and never reads.
     let listener = page.connect();
     interrupt(page.child.id());
     let ended = page.child.wait().expect("its end");

@@ -15,7 +15,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// How long the end may take before anything is said: most calls are over by then, and a second Ctrl-C is then nobody's thought.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A flag that is set when somebody interrupts this process: one for all that it does.
+/// A flag that is set when this process is interrupted: one for all that it does.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     static HEARD: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
     let mut heard = HEARD.lock().unwrap_or_else(PoisonError::into_inner);

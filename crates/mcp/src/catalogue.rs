@@ -36,7 +36,7 @@ enum Kind {
     Adds,
     /// It adds to the record; the same again changes nothing more.
     AddsOnce,
-    /// It takes back what was done.
+    /// It undoes what was done.
     TakesBack,
 }
 
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn arguments_that_a_tool_does_not_know_are_refused() {
         let arguments = json!({ "point": "created", "force": true });
-        let Value::Object(arguments) = arguments else { unreachable!() };
+        let arguments = arguments.as_object().expect("an object").clone();
         let refused = named("undo").expect("a tool").call(Some(arguments), None).expect_err("unknown");
         assert_eq!(refused.code(), Code::InvalidValue);
         assert!(refused.get_hint().expect("a hint").contains("keep_theirs"), "{refused:?}");

@@ -56,9 +56,9 @@ impl Layer {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
-    /// It may go on.
+    /// It passes.
     Pass,
-    /// It may not.
+    /// It does not.
     Fail,
 }
 

@@ -104,7 +104,7 @@ impl<C: Commands> Server<C> {
         }
     }
 
-    /// Runs a command when those before it have ended. It goes on to its end although the request may be called off.
+    /// Runs a command when those before it have ended. It runs to its end, also when the request is cancelled.
     async fn run(&self, words: Words) -> Result<Said> {
         let gone = |_| Diagnosis::new(Code::Internal, "The server is ending.");
         let turn = self.turn.clone().acquire_owned().await.map_err(gone)?;

@@ -113,7 +113,7 @@ pub(super) fn of_dispatch(
 }
 
 /// What there is to be merged out of the tree so that the work of an undo comes back, and a tree with that work. `is_whole`: the undo was
-/// finished; `restores`: those of it. `None`: nothing is to be merged, because there is nothing, or because a database is taken back whole.
+/// finished; `restores`: those of it. `None`: nothing is to be merged, because there is nothing, or because a database is restored whole.
 pub(super) fn again(
     workspace: &Workspace<'_>,
     undo: &RollbackRecord,

@@ -1,6 +1,6 @@
 //! What is new, told to browsers as it happens.
 //!
-//! One thread asks the ledger whether somebody wrote. Each browser is told of every event after the last one that it knows, read when it
+//! One thread asks the ledger whether there are new events. Each browser is told of every event after the last one that it knows, read when it
 //! takes it: who does not read holds nothing up and costs no memory, and who comes back says where it was (`Last-Event-ID`).
 
 use std::ops::ControlFlow;

@@ -101,7 +101,7 @@ fn outcome(ask: &Ask<'_>, found: &Found, is_at_work: bool) -> Markup {
     }
 }
 
-/// A rollback that no process finishes: the run stays closed until somebody does.
+/// A rollback that no process finishes: the run stays closed until it is resumed or aborted.
 fn unfinished(ask: &Ask<'_>, found: &Found) -> Markup {
     let Found { rollback, steps, .. } = found;
     let next = steps::next_command(&rollback.id, steps);
@@ -282,7 +282,7 @@ pub(crate) fn resume_refused(ask: &Ask<'_>, rollback: &RollbackId, error: &Diagn
     Ok(of(ask, &found, &why).with(StatusCode::CONFLICT))
 }
 
-/// How far something is that was begun from here: of a rollback, or of whatever goes on in a run.
+/// How far a rollback is, or what is under way in a run, that was begun from here.
 pub(crate) fn under_way(ask: &Ask<'_>, run: Option<&str>, rollback: Option<&RollbackId>) -> Result<Page> {
     let of_run = match run {
         Some(run) => ask.read(|snapshot| {

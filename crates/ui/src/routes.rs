@@ -72,7 +72,7 @@ async fn admitted(app: &Arc<App>, request: Request) -> Response {
     }
 }
 
-/// Gives who has the key its cookie. The browser goes on by itself: a redirect that another site began would come without the cookie.
+/// Gives who has the key its cookie. The page leads on by itself: a redirect that another site began would come without the cookie.
 fn enter(app: &App, params: &Params) -> Response {
     if !params.get("key").is_some_and(|key| app.door.is_opened_by(key)) {
         return fail::refused(Refused::Key).into_response();

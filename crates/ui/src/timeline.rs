@@ -1,6 +1,6 @@
 //! The timeline of a run, drawn as SVG.
 //!
-//! Each point and each rollback has a column, oldest first. What stands runs along the top; an attempt that was taken back is a branch below
+//! Each point and each rollback has a column, oldest first. What stands runs along the top; an attempt that was undone is a branch below
 //! it, and the rollback an arrow back to where the run went. Below lie the bars of dispatches, from the column where each began to the one
 //! where it ended, under the sessions that gave them.
 

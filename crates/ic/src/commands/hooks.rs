@@ -14,12 +14,14 @@ pub(crate) mod uninstall;
 
 use std::path::PathBuf;
 
-pub(crate) use exclude::{Exclude, Excluded};
+use exclude::Exclude;
+pub(crate) use exclude::Excluded;
 pub(crate) use server::Servers;
 pub(crate) use settings::Edit;
 
 use crate::clients::Client;
 use crate::commands::prelude::*;
+use crate::environment::Environment;
 use crate::views::hooks::HooksJson;
 #[cfg(test)]
 pub(crate) use settings::entry;
@@ -29,6 +31,26 @@ verbs! {
         Install(install::Install),
         Uninstall(uninstall::Uninstall),
         Doctor(doctor::Doctor),
+    }
+}
+
+/// What is installed into, or uninstalled from.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// The client: claude-code, codex, gemini, copilot or opencode
+    #[arg(value_name = "CLIENT")]
+    client: String,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+impl Target {
+    /// Errors: `invalid_value` with the list.
+    pub(crate) fn client(&self) -> Result<Client> {
+        client_named(&self.client)
     }
 }
 
@@ -45,8 +67,32 @@ pub(crate) struct Place {
 
 impl Place {
     /// Whether all projects are meant.
-    pub(crate) fn is_of_user(&self) -> bool {
+    fn is_of_user(&self) -> bool {
         self.user
+    }
+
+    /// What git and captures are to leave out once something is installed; `None` at home, and outside of git.
+    pub(crate) fn exclude(&self, session: &Session, what: Excluded) -> Result<Option<Exclude>> {
+        let root = if self.user { None } else { Some(Self::root(session)?) };
+        Ok(root.and_then(|root| Exclude::with(&root, what)))
+    }
+
+    /// Makes a project ready for settings that are installed: it has a ledger, and git leaves the settings out.
+    pub(crate) fn prepare(&self, session: &Session, exclude: Option<&Exclude>) -> Result<()> {
+        if !self.user {
+            require_ledger(session)?;
+        }
+        // Before the settings: a capture between the two would keep what an undo must not bring back.
+        exclude.map_or(Ok(()), Exclude::write)
+    }
+
+    /// Removes from git's excludes what an installation added, if none of its settings is left.
+    pub(crate) fn clear(&self, session: &Session, edit: &Edit, what: Excluded) -> Result<()> {
+        if self.user || !edit.left.is_empty() {
+            return Ok(());
+        }
+        let exclude = Exclude::without(&Self::root(session)?, what);
+        exclude.map_or(Ok(()), |exclude| exclude.write())
     }
 
     /// The file that a client names so in a project and at home. Errors: `invalid_value` without a home directory.
@@ -69,8 +115,17 @@ impl Place {
     }
 }
 
+/// A project without a ledger gets one.
+fn require_ledger(session: &Session) -> Result<()> {
+    if session.place().is_ok() {
+        return Ok(());
+    }
+    let place = ic_store::initial_place(&session.lookup(), None)?;
+    ic_store::create(&place, false, &session.directory, session.options(), &Environment::context()).map(drop)
+}
+
 /// Errors: `invalid_value` with the list.
-pub(crate) fn client_named(text: &str) -> Result<Client> {
+fn client_named(text: &str) -> Result<Client> {
     Client::parse(text).ok_or_else(|| {
         Diagnosis::new(
             Code::InvalidValue,

@@ -1,7 +1,7 @@
 //! `ic install`
 
 use super::{hooks, mcp};
-use crate::commands::hooks::{Place, client_named};
+use crate::commands::hooks::Target;
 use crate::commands::prelude::*;
 use crate::views::hooks::HooksJson;
 use crate::views::mcp::{InstallJson, McpJson};
@@ -15,26 +15,20 @@ use crate::views::mcp::{InstallJson, McpJson};
   ic install codex --trust
   ic install gemini --dry-run        # shows what would be added")]
 pub(crate) struct Install {
-    /// The client: claude-code, codex, gemini, copilot or opencode
-    #[arg(value_name = "CLIENT")]
-    client: String,
     #[command(flatten)]
-    place: Place,
+    target: Target,
     /// Make Codex trust these hooks, and no others
     #[arg(long)]
     trust: bool,
-    /// Show what would change, and change nothing
-    #[arg(long)]
-    dry_run: bool,
 }
 
 impl Install {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let (client, place) = (client_named(&self.client)?, &self.place);
+        let (client, place, dry_run) = (self.target.client()?, &self.target.place, self.target.dry_run);
         // What refuses one of the two refuses both: so both are looked at before anything is written.
         let (planned, installed) = hooks::install::install(session, client, place, self.trust, true)?;
         let (server, excluded) = mcp::install::install(session, client, place, Some(&planned), true)?;
-        let (hooks, installed, server, excluded) = if self.dry_run {
+        let (hooks, installed, server, excluded) = if dry_run {
             (planned, installed, server, excluded)
         } else {
             let (hooks, installed) = hooks::install::install(session, client, place, self.trust, false)?;
@@ -42,11 +36,11 @@ impl Install {
             (hooks, installed, server, excluded)
         };
         let record = InstallJson {
-            hooks: HooksJson::new(client, &hooks, self.dry_run, installed),
-            mcp: McpJson::new(client, &server, self.dry_run, excluded),
+            hooks: HooksJson::new(client, &hooks, dry_run, installed),
+            mcp: McpJson::new(client, &server, dry_run, excluded),
         };
         session.output.record(&record, || {
-            views::mcp::both(client, (&hooks, Some(installed)), (&server, Some(excluded)), self.dry_run)
+            views::mcp::both(client, (&hooks, Some(installed)), (&server, Some(excluded)), dry_run)
         })
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Work<'w> {
 
 /// An undo of one dispatch.
 struct Undo {
-    /// The event up to which it has to do with the tree: its own, if it stands; if not, that which took it back. Until then the tree was
+    /// The event up to which it has to do with the tree: its own, if it stands; if not, that which undid it. Until then the tree was
     /// without its work.
     until: Seq,
     seq: Seq,
@@ -106,7 +106,7 @@ fn facts(
 }
 
 /// Whose what the restores of rollbacks left in this tree is. An undo of one dispatch, or any rollback that was undone, comes to nothing
-/// with what took it back: the work alone says what stands.
+/// with what undid it: the work alone says what stands.
 fn restored(
     snapshot: &Snapshot<'_>,
     workspace: &Workspace<'_>,
@@ -147,13 +147,13 @@ pub(crate) fn made_again(
     for one in all.iter().filter(|one| one.status == RollbackStatus::Undone) {
         let Some(only) = one.only() else { continue };
         if let Ok(span) = Span::of(snapshot, root, &only, &one.descendants()) {
-            again.push((span.ended, one.seq..taken_back(snapshot, one)?));
+            again.push((span.ended, one.seq..undone_by(snapshot, one)?));
         }
     }
     Ok(again)
 }
 
-/// The undos of one dispatch each in this tree that were made, or taken back, after the work had begun; and those that were after the work of
+/// The undos of one dispatch each in this tree that were made, or undone, after the work had begun; and those that were after the work of
 /// these had.
 fn undos(
     snapshot: &Snapshot<'_>,
@@ -188,7 +188,7 @@ fn undo(
 ) -> Result<Option<Undo>> {
     let until = match record.status {
         RollbackStatus::Done => record.seq,
-        RollbackStatus::Undone => taken_back(snapshot, record)?,
+        RollbackStatus::Undone => undone_by(snapshot, record)?,
         _ => return Ok(None),
     };
     let dispatch = dispatch::get(snapshot, only)?;
@@ -209,8 +209,8 @@ fn undo(
     }))
 }
 
-/// The event that took an undo back.
-fn taken_back(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Seq> {
+/// The event that undid an undo.
+fn undone_by(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Seq> {
     let mut last = one.seq;
     ic_events::each_since(snapshot, Some(&one.run_id), one.seq, i64::MAX, |event| {
         let is_its = event.event_type == EventType::RollbackUndone.as_str()

@@ -9,7 +9,7 @@ pub(super) enum Sort {
     Work,
     /// A phase was left.
     Phase,
-    /// Somebody asked for it.
+    /// It was asked for by name.
     Checkpoint,
     /// The run begins.
     Start,
@@ -32,7 +32,7 @@ impl Sort {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) seq: Seq,
-    /// By how many rollbacks it was taken back.
+    /// By how many rollbacks it was undone.
     pub(super) depth: usize,
     pub(super) sort: Sort,
     pub(super) phase: String,
@@ -93,7 +93,7 @@ pub(super) struct Track {
     pub(super) name: String,
     pub(super) x: usize,
     pub(super) width: usize,
-    /// All of it was taken back.
+    /// All of it was undone.
     pub(super) is_over: bool,
 }
 
@@ -173,11 +173,11 @@ fn placed(marks: Vec<Mark>, width: usize) -> Vec<PlacedMark> {
         .map(|(column, mark)| (mark.seq, mark.depth, x_of(column, width), y_of(mark.depth)))
         .collect();
     let before = |column: usize, depth: usize| {
-        // A branch goes on where it was; its first mark comes from what it left. After a way back the run goes on from where it went.
+        // A branch continues at its own depth; its first mark comes from what it left. After a rollback the run continues from where it went.
         let older = places[..column].iter().rev();
         older.clone().find(|(_, other, ..)| *other <= depth).map(|(_, _, x, y)| (*x, *y))
     };
-    // What stands goes on from there: a mark that went back itself is where it went back from.
+    // What stands continues from there: a mark that went back itself is where it went back from.
     let target = |seq: Seq, depth: usize| {
         let stands = places.iter().rev().find(|(at, other, ..)| *at <= seq && *other <= depth);
         stands.map(|(_, _, x, y)| (*x, *y))
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(drawing.marks[4].back_to, Some(at(1)));
         assert_eq!(drawing.marks[2].before, Some(at(1)), "a branch begins where it left");
         assert_eq!(drawing.marks[3].before, Some(at(2)));
-        assert_eq!(drawing.marks[4].before, Some(at(1)), "what stands goes on above the branch");
+        assert_eq!(drawing.marks[4].before, Some(at(1)), "what stands continues above the branch");
         let names: Vec<(&str, bool)> =
             drawing.tracks.iter().map(|track| (track.name.as_str(), track.is_over)).collect();
         assert_eq!(names, [("a", false), ("b", true), ("a", false)]);

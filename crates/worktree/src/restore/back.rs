@@ -22,7 +22,7 @@ use super::request::{Report, Request, Watch};
 use super::{planned, run};
 
 /// What restores of a workspace changed that undid one piece of work, oldest first. `None`: nothing of that is merged, because one changed a
-/// database with what stands beside it, which is taken back whole.
+/// database with what stands beside it, which is restored whole.
 pub fn changed_by(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<Option<Own>> {
     let is_side = |path: &Vec<u8>| DATABASE_SIDE_SUFFIXES.iter().any(|suffix| path.ends_with(suffix));
     if paths_of(workspace, restores)?.iter().any(is_side) {
@@ -35,7 +35,7 @@ pub fn changed_by(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<Opt
     Ok(Some(work))
 }
 
-/// Takes back what undid one piece of work: it is merged into the tree as it is now, whatever others did since; a path that is back already
+/// Undoes the undo of one piece of work: what it did is merged into the tree as it is now, whatever others did since; a path that is back already
 /// stays as it is. `target`: the tree with that work.
 ///
 /// Errors: those of [`super::restore`].

@@ -100,14 +100,14 @@ impl Own {
         self.changes.insert(path.to_vec(), vec![change]).unwrap_or_default()
     }
 
-    /// Adds paths that the work had to do with, though nothing is known to be taken back there.
+    /// Adds paths that the work had to do with, though nothing is known to be undone there.
     pub fn know(&mut self, paths: BTreeSet<Vec<u8>>) {
         for path in paths {
             self.changes.entry(path).or_default();
         }
     }
 
-    /// Whether there is nothing to be taken back.
+    /// Whether there is nothing to undo.
     pub fn is_empty(&self) -> bool {
         self.stays.is_empty() && self.changes.values().all(Vec::is_empty)
     }

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use ic_base::shell_word;
 
-use super::exclude::{Exclude, Excluded};
+use super::exclude::Excluded;
 use super::settings::{self, Edit, Settings};
-use super::{Installed, Place, client_named, report, trust};
+use super::{Installed, Place, Target, report, trust};
 use crate::clients::Client;
 use crate::commands::prelude::*;
-use crate::environment::Environment;
 
 /// Install hooks into a coding agent: ic then records every prompt, and can undo it.
 ///
@@ -22,24 +21,18 @@ use crate::environment::Environment;
 
 With --user, every project that has a ledger takes part. Codex runs no hook before you trust it: type /hooks in Codex once, or install with --trust.")]
 pub(crate) struct Install {
-    /// The client: claude-code, codex, gemini, copilot or opencode
-    #[arg(value_name = "CLIENT")]
-    client: String,
     #[command(flatten)]
-    place: Place,
+    target: Target,
     /// Make Codex trust these hooks, and no others
     #[arg(long)]
     trust: bool,
-    /// Show what would change, and change nothing
-    #[arg(long)]
-    dry_run: bool,
 }
 
 impl Install {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let client = client_named(&self.client)?;
-        let (edit, installed) = install(session, client, &self.place, self.trust, self.dry_run)?;
-        report(session, client, &edit, self.dry_run, Some(installed))
+        let (client, target) = (self.target.client()?, &self.target);
+        let (edit, installed) = install(session, client, &target.place, self.trust, target.dry_run)?;
+        report(session, client, &edit, target.dry_run, Some(installed))
     }
 }
 
@@ -58,14 +51,9 @@ pub(crate) fn install(
     let program = program();
     let settings = Settings::read(&file, client)?;
     let edit = settings.with(client, &program)?;
-    let root = if place.is_of_user() { None } else { Some(Place::root(session)?) };
-    let exclude = root.and_then(|root| Exclude::with(&root, Excluded::Hooks(client)));
+    let exclude = place.exclude(session, Excluded::Hooks(client))?;
     if !dry_run {
-        if !place.is_of_user() {
-            require_ledger(session)?;
-        }
-        // First: a capture between the two would keep what an undo must not bring back.
-        exclude.as_ref().map_or(Ok(()), Exclude::write)?;
+        place.prepare(session, exclude.as_ref())?;
         edit.write(&settings)?;
         if trusts {
             let program = shell_word(&program);
@@ -85,13 +73,4 @@ pub(crate) fn install(
 /// Where we are, as clients are told.
 pub(crate) fn program() -> String {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic")).to_string_lossy().into_owned()
-}
-
-/// A project without a ledger gets one.
-pub(crate) fn require_ledger(session: &Session) -> Result<()> {
-    if session.place().is_ok() {
-        return Ok(());
-    }
-    let place = ic_store::initial_place(&session.lookup(), None)?;
-    ic_store::create(&place, false, &session.directory, session.options(), &Environment::context()).map(drop)
 }

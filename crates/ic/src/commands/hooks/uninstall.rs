@@ -1,9 +1,9 @@
 //! `ic hooks uninstall`
 
 use super::distrust::Distrust;
-use super::exclude::{Exclude, Excluded};
+use super::exclude::Excluded;
 use super::settings::{Edit, Settings};
-use super::{Place, client_named, report};
+use super::{Place, Target, report};
 use crate::clients::Client;
 use crate::commands::prelude::*;
 
@@ -16,21 +16,15 @@ use crate::commands::prelude::*;
   ic hooks uninstall claude-code
   ic hooks uninstall gemini --dry-run")]
 pub(crate) struct Uninstall {
-    /// The client: claude-code, codex, gemini, copilot or opencode
-    #[arg(value_name = "CLIENT")]
-    client: String,
     #[command(flatten)]
-    place: Place,
-    /// Show what would change, and change nothing
-    #[arg(long)]
-    dry_run: bool,
+    target: Target,
 }
 
 impl Uninstall {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let client = client_named(&self.client)?;
-        let edit = uninstall(session, client, &self.place, self.dry_run)?;
-        report(session, client, &edit, self.dry_run, None)
+        let (client, target) = (self.target.client()?, &self.target);
+        let edit = uninstall(session, client, &target.place, target.dry_run)?;
+        report(session, client, &edit, target.dry_run, None)
     }
 }
 
@@ -45,10 +39,7 @@ pub(crate) fn uninstall(session: &Session, client: Client, place: &Place, dry_ru
             distrust.map_or(Ok(()), |distrust| distrust.write())?;
         }
         edit.write(&settings)?;
-        if !place.is_of_user() && edit.left.is_empty() {
-            let exclude = Exclude::without(&Place::root(session)?, Excluded::Hooks(client));
-            exclude.map_or(Ok(()), |exclude| exclude.write())?;
-        }
+        place.clear(session, &edit, Excluded::Hooks(client))?;
     }
     Ok(edit)
 }

@@ -2,8 +2,8 @@
 
 use super::report;
 use crate::clients::Client;
-use crate::commands::hooks::install::{program, require_ledger};
-use crate::commands::hooks::{Edit, Exclude, Excluded, Place, Servers, client_named};
+use crate::commands::hooks::install::program;
+use crate::commands::hooks::{Edit, Excluded, Place, Servers, Target};
 use crate::commands::prelude::*;
 
 /// Install the MCP server into a coding agent: its model then has the tools of ic.
@@ -18,21 +18,15 @@ use crate::commands::prelude::*;
 Together with the hooks: ic install CLIENT. Claude Code asks you once, at its start, whether a project's server may run;
 Codex reads a project's settings once you trust the project.")]
 pub(crate) struct Install {
-    /// The client: claude-code, codex, gemini, copilot or opencode
-    #[arg(value_name = "CLIENT")]
-    client: String,
     #[command(flatten)]
-    place: Place,
-    /// Show what would change, and change nothing
-    #[arg(long)]
-    dry_run: bool,
+    target: Target,
 }
 
 impl Install {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let client = client_named(&self.client)?;
-        let (edit, excluded) = install(session, client, &self.place, None, self.dry_run)?;
-        report(session, client, &edit, self.dry_run, Some(excluded))
+        let (client, target) = (self.target.client()?, &self.target);
+        let (edit, excluded) = install(session, client, &target.place, None, target.dry_run)?;
+        report(session, client, &edit, target.dry_run, Some(excluded))
     }
 }
 
@@ -47,14 +41,9 @@ pub(crate) fn install(
 ) -> Result<(Edit, bool)> {
     let servers = Servers::read(&place.file(session, client.servers())?, client, edited)?;
     let edit = servers.with(&program())?;
-    let root = if place.is_of_user() { None } else { Some(Place::root(session)?) };
-    let exclude = root.and_then(|root| Exclude::with(&root, Excluded::Servers(client)));
+    let exclude = place.exclude(session, Excluded::Servers(client))?;
     if !dry_run {
-        if !place.is_of_user() {
-            require_ledger(session)?;
-        }
-        // First: a capture between the two would keep what an undo must not bring back.
-        exclude.as_ref().map_or(Ok(()), Exclude::write)?;
+        place.prepare(session, exclude.as_ref())?;
         servers.write(&edit)?;
     }
     Ok((edit, exclude.is_some_and(|exclude| exclude.covers_settings)))

@@ -2,7 +2,7 @@
 
 use super::report;
 use crate::clients::Client;
-use crate::commands::hooks::{Edit, Exclude, Excluded, Place, Servers, client_named};
+use crate::commands::hooks::{Edit, Excluded, Place, Servers, Target};
 use crate::commands::prelude::*;
 
 /// Uninstall the MCP server: remove from a client's settings exactly what install added.
@@ -14,21 +14,15 @@ use crate::commands::prelude::*;
   ic mcp uninstall claude-code
   ic mcp uninstall gemini --dry-run")]
 pub(crate) struct Uninstall {
-    /// The client: claude-code, codex, gemini, copilot or opencode
-    #[arg(value_name = "CLIENT")]
-    client: String,
     #[command(flatten)]
-    place: Place,
-    /// Show what would change, and change nothing
-    #[arg(long)]
-    dry_run: bool,
+    target: Target,
 }
 
 impl Uninstall {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let client = client_named(&self.client)?;
-        let edit = uninstall(session, client, &self.place, None, self.dry_run)?;
-        report(session, client, &edit, self.dry_run, None)
+        let (client, target) = (self.target.client()?, &self.target);
+        let edit = uninstall(session, client, &target.place, None, target.dry_run)?;
+        report(session, client, &edit, target.dry_run, None)
     }
 }
 
@@ -44,10 +38,7 @@ pub(crate) fn uninstall(
     let edit = servers.without()?;
     if !dry_run {
         servers.write(&edit)?;
-        if !place.is_of_user() && edit.left.is_empty() {
-            let exclude = Exclude::without(&Place::root(session)?, Excluded::Servers(client));
-            exclude.map_or(Ok(()), |exclude| exclude.write())?;
-        }
+        place.clear(session, &edit, Excluded::Servers(client))?;
     }
     Ok(edit)
 }
