@@ -92,6 +92,13 @@ pub(super) fn of_dispatch(
     })?;
     let mut changes = changes_of(workspace, &attribution, &ids)?;
     add_since(workspace, &mut changes, &since)?;
+    for window in attribution.windows().chain(since.windows()) {
+        let is_of_others = |path: &[u8]| !window.owners(path).iter().any(|owner| ids.contains(&owner.id));
+        changes.add_renames(&workspace.objects, (&window.from.tree, &window.to.tree), is_of_others)?;
+    }
+    if let Some(last) = since.looks.last() {
+        changes.seen_last(last.tree);
+    }
     let began = (span.range.0, span.since);
     history::replay(workspace, &history::Work { ids: &ids, began, undone_at: None }, &mut changes)?;
     let dispatch = span.dispatch;

@@ -58,6 +58,8 @@ fn killed_before_any_statement_it_is_resumed_or_aborted() {
                 if (resumed + aborted) % 3 == 2 {
                     world.cli.ok(["rollback", "abort", id, "--yes"]);
                     world.state().assert_outside_is(&before, &when);
+                    world.cli.ok(words);
+                    world.state().assert_outside_is(&wanted, &when);
                     aborted += 1;
                 } else {
                     world.cli.ok(["rollback", "resume", id, "--yes"]);

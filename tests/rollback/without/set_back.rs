@@ -1,10 +1,12 @@
 //! Work that sets back what other work did, and makes again what was undone: whichever of it is undone, the tree is as the work that stands
 //! makes it alone, or a conflict is named and nothing is changed; redone from the newest undo on, it is as it was.
 
+use std::os::unix::process::ExitStatusExt;
+
 use ic_testkit::{Random, World, rounds, tell};
 use serde_json::Value;
 
-use super::{SEVEN, did, undone, with_base};
+use super::{SEVEN, did, stays, undone, with_base};
 use crate::world::{Work as _, in_git};
 
 /// So many lines are set, each far from the next.
@@ -86,6 +88,42 @@ fn done(world: &World, words: &[&str], when: &str) -> Option<Value> {
     Some(outcome.json())
 }
 
+/// A way that ends where it began: a person restores a checkpoint and takes that back, or an undo is killed and aborted.
+fn detour(world: &World, random: &mut Random, work: &mut Work, when: &str) {
+    if random.below(2) == 0 {
+        let list = world.cli.json(["checkpoint", "list", "--json"]);
+        let list = list.as_array().expect("a list");
+        let id = list[random.place_in(list.len())]["id"].as_str().expect("an id");
+        let path: &[&str] = if random.below(2) == 0 { &["--path", "a.txt"] } else { &[] };
+        let report = world.cli.json([&["checkpoint", "restore", id, "--yes", "--json"], path].concat());
+        if report["status"] == "restored" {
+            world.cli.json(["redo", "--yes", "--json"]);
+        }
+        return;
+    }
+    let mut command = match &work.undo {
+        None => world.cli.command(["undo", "--dispatch", &work.id, "--yes", "--json"]),
+        Some(undo) => world.cli.command(["rollback", "undo", undo, "--yes", "--json"]),
+    };
+    let n = 20 + random.below(500);
+    let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
+    let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
+    let of_it = |one: &&Value| one["dispatch_id"] == work.id.as_str();
+    let last = list.as_array().expect("a list").iter().rfind(of_it);
+    let status = last.and_then(|last| last["status"].as_str());
+    let id = last.and_then(|last| last["id"].as_str());
+    match status {
+        Some("in_progress") => drop(world.ic(&["rollback", "abort", id.expect("its id"), "--yes"])),
+        Some("undoing") => drop(world.ic(&["rollback", "resume", id.expect("its id"), "--yes"])),
+        _ => {}
+    }
+    let is_killed = output.status.signal().is_some();
+    assert!(is_killed || matches!(output.status.code(), Some(0 | 1)), "{when}: {output:?}");
+    let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
+    let stands = list.as_array().expect("a list").iter().rfind(|one| of_it(one) && one["status"] == "done");
+    work.undo = stands.and_then(|one| one["id"].as_str()).map(str::to_owned);
+}
+
 #[test]
 fn what_stands_is_as_it_makes_the_tree_alone_in_whichever_order_work_is_undone_and_comes_back() {
     let mut random = Random::seeded();
@@ -99,6 +137,10 @@ fn what_stands_is_as_it_makes_the_tree_alone_in_whichever_order_work_is_undone_a
             if all.len() < 3 || random.below(4) == 0 {
                 let made = work(&world, &mut random, &all);
                 all.push(made);
+            } else if random.below(3) == 0 {
+                let at = random.place_in(all.len());
+                let when = format!("round {round}, turn {turn}, a detour with {at} of {all:#?}");
+                detour(&world, &mut random, &mut all[at], &when);
             } else {
                 let at = random.place_in(all.len());
                 let when = format!("round {round}, turn {turn}, {at} of {all:#?}");
@@ -264,4 +306,61 @@ fn a_redo_after_a_redo_that_restored_more_than_its_undo_means_the_next_undo() {
     let report = done(&world, &["redo", "--yes", "--json"], "the second").expect("nothing is in the way");
     assert_eq!(report["dispatch_id"], second, "{report}");
     assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN), "the second sets it back again");
+}
+
+#[test]
+fn what_others_renamed_since_is_named_where_nothing_of_it_is_undone() {
+    let world = with_base("old.txt", "old\n");
+    let first = did(&world, "first", || {
+        world.write("made.txt", "made\n");
+        world.git(&["mv", "old.txt", "new.txt"]);
+        world.write("new.txt", "old\nand more\n");
+    });
+    did(&world, "second", || {
+        std::fs::rename(world.root().join("made.txt"), world.root().join("between.txt")).expect("a rename");
+        std::fs::rename(world.root().join("new.txt"), world.root().join("newest.txt")).expect("a rename");
+    });
+    did(&world, "third", || {
+        std::fs::rename(world.root().join("between.txt"), world.root().join("then.txt")).expect("a rename");
+    });
+    // A person, whom no look has seen yet.
+    std::fs::rename(world.root().join("then.txt"), world.root().join("kept.txt")).expect("a rename");
+    let report = undone(&world, &first, &[]);
+    assert_eq!(world.read("old.txt").as_deref(), Some("old\n"));
+    assert_eq!(world.read("kept.txt").as_deref(), Some("made\n"));
+    assert_eq!(world.read("newest.txt").as_deref(), Some("old\nand more\n"));
+    let to = |name: &str| format!("others renamed it to {name} since, which stays as it is");
+    assert_eq!(
+        stays(&report),
+        [("made.txt".to_owned(), to("kept.txt")), ("new.txt".to_owned(), to("newest.txt"))]
+    );
+}
+
+#[test]
+fn a_restore_that_was_taken_back_leaves_the_work_as_it_was_to_an_undo_of_it() {
+    let world = with_base("b.txt", "b\n");
+    let text = SEVEN.replace("two", "TWO");
+    let first = did(&world, "first", || {
+        world.write("a.txt", &text);
+        world.write("made.txt", "made\n");
+    });
+    let list = world.cli.json(["checkpoint", "list", "--json"]);
+    let begun = list[1]["id"].as_str().expect("an id");
+    for more in [&[][..], &["--path", "a.txt"]] {
+        let report = world.cli.json([&["checkpoint", "restore", begun, "--yes", "--json"], more].concat());
+        assert_eq!((&report["status"], world.read("a.txt").as_deref()), (&"restored".into(), Some(SEVEN)));
+        world.ic(&["redo", "--yes"]);
+        assert_eq!(world.read("a.txt").as_deref(), Some(text.as_str()), "{more:?}");
+        let report = undone(&world, &first, &[]);
+        assert_eq!((stays(&report), world.read("made.txt")), (vec![], None), "{more:?}");
+        assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN), "{more:?}");
+        // The same while the work is undone.
+        let report = world.cli.json([&["checkpoint", "restore", begun, "--yes", "--json"], more].concat());
+        if report["status"] == "restored" {
+            world.ic(&["redo", "--yes"]);
+        }
+        world.ic(&["redo", "--yes"]);
+        assert_eq!(world.read("a.txt").as_deref(), Some(text.as_str()), "{more:?}");
+        assert_eq!(world.read("made.txt").as_deref(), Some("made\n"), "{more:?}");
+    }
 }

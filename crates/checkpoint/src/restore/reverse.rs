@@ -7,9 +7,10 @@
 mod back;
 mod looks;
 mod own;
+mod renames;
 mod replay;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ic_base::Result;
 use ic_events::Hash;
@@ -59,6 +60,7 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
         finder: Finder::new(objects, now.exact)?,
         usual: Finder::new(objects, now.usual)?,
         moved: own.moved(),
+        renamed: own.new_names(objects, now.usual)?,
         backwards: Backwards { objects, root: Some(now.root), own },
         wanted: BTreeMap::new(),
         reversed: Reversed::default(),
@@ -83,6 +85,7 @@ struct Work<'o> {
     usual: Finder<'o>,
     backwards: Backwards<'o>,
     moved: BTreeMap<Vec<u8>, Vec<u8>>,
+    renamed: HashMap<Vec<u8>, Vec<u8>>,
     /// What a path is and what it is to become.
     wanted: BTreeMap<Vec<u8>, Pair>,
     reversed: Reversed,
@@ -142,6 +145,10 @@ impl Work<'_> {
                         "others made it so again since"
                     };
                     self.reversed.left.push((path.to_vec(), why.to_owned()));
+                } else if let (true, None, Some(name)) = (is_as_it_was, &state, self.renamed.get(path)) {
+                    let name = String::from_utf8_lossy(name);
+                    let why = format!("others renamed it to {name} since, which stays as it is");
+                    self.reversed.left.push((path.to_vec(), why));
                 }
                 self.reversed.texts.append(&mut texts);
                 state

@@ -1,12 +1,13 @@
 //! The histories of the paths of one piece of work that others changed too: what they come to without it, and with it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
 use ic_checkpoint::diff;
-use ic_checkpoint::restore::journal::{self, Restore};
+use ic_checkpoint::record;
+use ic_checkpoint::restore::journal;
 use ic_checkpoint::restore::reverse::{Own, Past, Undone, Whose};
 use ic_dispatch::dispatch;
 use ic_events::EventType;
@@ -55,7 +56,7 @@ impl Undo {
 /// What is needed to tell whose a change is.
 struct Facts {
     undos: Vec<Undo>,
-    /// Whose the changes of restores are, by what they left; those of a person's restores are not in it.
+    /// Whose the changes of restores are, by what they left; of those that are not in it nothing is told.
     restored: HashMap<CheckpointId, Whose>,
     attribution: Attribution,
 }
@@ -105,8 +106,9 @@ fn facts(
     Ok(Some(Facts { undos, restored, attribution }))
 }
 
-/// Whose what the restores of rollbacks left in this tree is. An undo of one dispatch, or any rollback that was undone, comes to nothing
-/// with what undid it: the work alone says what stands.
+/// Whose what restores left in this tree is. An undo of one dispatch, or any rollback that was undone or aborted, comes to nothing with what
+/// put it back: the work alone says what stands. What a restore replaced and another one put back is as it was before the first; any other
+/// restore that a person made is not told.
 fn restored(
     snapshot: &Snapshot<'_>,
     workspace: &Workspace<'_>,
@@ -114,7 +116,9 @@ fn restored(
 ) -> Result<HashMap<CheckpointId, Whose>> {
     let mut made: HashMap<CheckpointId, Whose> = HashMap::new();
     for one in all.iter().filter(|one| one.layers.contains(&Layer::Files)) {
-        let whose = if one.only().is_some() || one.status == RollbackStatus::Undone {
+        let whose = if one.only().is_some()
+            || matches!(one.status, RollbackStatus::Undone | RollbackStatus::Aborted)
+        {
             Whose::Undone
         } else {
             let run = run::get(snapshot, &one.run_id)?;
@@ -127,13 +131,22 @@ fn restored(
         made.extend(safeties.iter().flat_map(safety_of).map(|safety| (safety, whose)));
     }
     let again = made_again(snapshot, &workspace.root, all)?;
-    let restores = journal::finished(snapshot, &workspace.root)?.into_iter();
-    let whose = |one: &Restore| {
+    let restores = journal::finished(snapshot, &workspace.root)?;
+    let mut replaced = HashSet::new();
+    let mut whose = HashMap::new();
+    for one in &restores {
         let is_again = again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
         let known = made.get(&one.safety_id).or_else(|| made.get(&one.target_id)).copied();
-        known.or(is_again.then_some(Whose::Undone))
-    };
-    Ok(restores.filter_map(|one| Some((one.restored_id.clone()?, whose(&one)?))).collect())
+        let back = match known.or(is_again.then_some(Whose::Undone)) {
+            None if replaced.contains(&one.target_id) => {
+                Some(Whose::Back { to: record::get(snapshot, &one.target_id)?.seq })
+            }
+            known => known,
+        };
+        replaced.insert(&one.safety_id);
+        whose.extend(one.restored_id.clone().zip(back));
+    }
+    Ok(whose)
 }
 
 /// The last looks at work that was undone alone and came back, and when it did: where its undo had restored nothing, that is what was

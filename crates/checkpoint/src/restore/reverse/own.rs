@@ -25,6 +25,10 @@ pub struct Own {
     pub(super) replayed: BTreeMap<Vec<u8>, Vec<Pair>>,
     /// Of those, the paths that others did not change after the work.
     pub(super) alone: BTreeSet<Vec<u8>>,
+    /// The names that others gave since to files that the work left.
+    pub(super) renamed: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The tree at the last look.
+    pub(super) last_look: Option<Hash>,
     /// Texts of these states that no checkpoint holds, by their hashes: there may be as many as paths, and each is asked for.
     pub(super) texts: HashMap<Hash, Vec<u8>>,
 }
