@@ -97,8 +97,22 @@ fn both_are_shown_and_written_by_one_call() {
         assert_eq!((world.text(file).as_str(), world.cli.dump()), (before, dump), "{client}");
         world.cli.json(["install", client, "--json"]);
         assert_eq!(planned["mcp"]["content"].as_str(), Some(world.text(file).as_str()), "{client}");
+        let planned = world.cli.json(["uninstall", client, "--dry-run", "--json"]);
+        assert_eq!(planned["mcp"]["content"], before, "{client}");
+        let is_one = planned["mcp"]["config_file"] == planned["hooks"]["config_file"];
+        assert_eq!(planned["hooks"]["content"], if is_one { before } else { "" }, "{client}");
+        assert_eq!(planned["hooks"]["removes_file"], !is_one, "{client}");
         world.cli.json(["uninstall", client, "--json"]);
         assert_eq!(world.text(file), before, "{client}");
+        // Where there was no file, it goes.
+        world.remove(file);
+        world.cli.json(["install", client, "--json"]);
+        let shown = world.cli.ok(["uninstall", client, "--dry-run", "--format", "text"]);
+        assert!(shown.contains("Would remove ") && !shown.contains("Would write"), "{client}: {shown}");
+        let done = world.cli.json(["uninstall", client, "--json"]);
+        assert_eq!(done["hooks"]["removes_file"], true, "{done}");
+        assert_eq!(done["mcp"]["removes_file"], !is_one, "{done}");
+        assert_eq!(world.read(file), None, "{client}");
     }
 }
 

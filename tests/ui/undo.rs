@@ -224,6 +224,7 @@ fn a_page_that_is_killed_in_an_undo_leaves_what_a_resume_finishes() {
         "{}",
         shown.main()
     );
+    assert!(shown.main().contains("interrupted") && !shown.main().contains("under way"), "{}", shown.main());
     let rollback = page.page(&shown.link("/rollbacks/"));
     assert!(rollback.main().contains("the run stays closed"), "{}", rollback.main());
     // From the page, as from the command line.

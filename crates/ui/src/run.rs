@@ -167,7 +167,7 @@ fn rollback_row(ask: &Ask<'_>, entry: &Entry, rollback: &RollbackRecord) -> Mark
                 p.facts {
                     code { (rollback.id.short()) }
                     @if let Some(reason) = &rollback.reason { span { (Shown(&ic_base::title(reason))) } }
-                    @if let Some(state) = state(rollback.status) { span.tag { (state) } }
+                    @if let Some(state) = state(ask, rollback) { span.tag { (state) } }
                     (when(ask.now, rollback.created_at))
                 }
             }
@@ -191,10 +191,15 @@ pub(crate) fn went_back(rollback: &RollbackRecord) -> Markup {
 }
 
 /// How far a rollback is, where it does not simply stand.
-pub(crate) fn state(status: RollbackStatus) -> Option<&'static str> {
-    match status {
+fn state(ask: &Ask<'_>, rollback: &RollbackRecord) -> Option<&'static str> {
+    match rollback.status {
         RollbackStatus::Done => None,
-        RollbackStatus::InProgress => Some("under way"),
+        RollbackStatus::InProgress | RollbackStatus::Stopped
+            if ic_rollback::is_at_work(ask.kernel, rollback) =>
+        {
+            Some("under way")
+        }
+        RollbackStatus::InProgress => Some("interrupted"),
         RollbackStatus::Stopped => Some("stopped"),
         RollbackStatus::Aborted => Some("aborted"),
         RollbackStatus::Undone => Some("redone"),

@@ -53,6 +53,9 @@ fn killed_before_any_statement_it_is_resumed_or_aborted() {
         match open {
             Some(open) => {
                 let id = open["id"].as_str().expect("an id");
+                let status = world.cli.json(["status", "--json"]);
+                let message = status["unfinished"][0]["message"].as_str().expect("a message");
+                assert!(message.ends_with("alone is not finished"), "{when}: {message}");
                 // What a killed restore has yet to write is still needed.
                 world.cli.ok(["checkpoint", "prune", "--grace", "0s"]);
                 if (resumed + aborted) % 3 == 2 {

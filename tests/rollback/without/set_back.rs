@@ -109,9 +109,9 @@ fn detour(world: &World, random: &mut Random, work: &mut Work, when: &str) {
     let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
     let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
     let of_it = |one: &&Value| one["dispatch_id"] == work.id.as_str();
-    let last = list.as_array().expect("a list").iter().rfind(of_it);
-    let status = last.and_then(|last| last["status"].as_str());
-    let id = last.and_then(|last| last["id"].as_str());
+    let newest = list.as_array().expect("a list").iter().rfind(of_it);
+    let status = newest.and_then(|one| one["status"].as_str());
+    let id = newest.and_then(|one| one["id"].as_str());
     match status {
         Some("in_progress") => drop(world.ic(&["rollback", "abort", id.expect("its id"), "--yes"])),
         Some("undoing") => drop(world.ic(&["rollback", "resume", id.expect("its id"), "--yes"])),

@@ -26,9 +26,10 @@ impl Install {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let (client, place, dry_run) = (self.target.client()?, &self.target.place, self.target.dry_run);
         // What refuses one of the two refuses both: so both are looked at before anything is written.
-        let (planned, installed) = hooks::install::install(session, client, place, self.trust, true)?;
+        let (mut planned, installed) = hooks::install::install(session, client, place, self.trust, true)?;
         let (server, excluded) = mcp::install::install(session, client, place, Some(&planned), true)?;
         let (hooks, installed, server, excluded) = if dry_run {
+            planned.followed_by(&server);
             (planned, installed, server, excluded)
         } else {
             let (hooks, installed) = hooks::install::install(session, client, place, self.trust, false)?;

@@ -22,11 +22,15 @@ impl Uninstall {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let (client, place, dry_run) = (self.target.client()?, &self.target.place, self.target.dry_run);
         // The other way round than they were installed. What refuses one of the two refuses both.
-        let planned = mcp::uninstall::uninstall(session, client, place, None, true)?;
-        hooks::uninstall::uninstall(session, client, place, true)?;
-        let server =
-            if dry_run { planned } else { mcp::uninstall::uninstall(session, client, place, None, false)? };
-        let hooks = hooks::uninstall::uninstall(session, client, place, dry_run)?;
+        let mut planned = mcp::uninstall::uninstall(session, client, place, true)?;
+        let hooks = hooks::uninstall::uninstall(session, client, place, Some(&planned), true)?;
+        let (server, hooks) = if dry_run {
+            planned.followed_by(&hooks);
+            (planned, hooks)
+        } else {
+            let server = mcp::uninstall::uninstall(session, client, place, false)?;
+            (server, hooks::uninstall::uninstall(session, client, place, None, false)?)
+        };
         let record = InstallJson {
             hooks: HooksJson::new(client, &hooks, dry_run, Installed::default()),
             mcp: McpJson::new(client, &server, dry_run, false),

@@ -24,7 +24,9 @@ shape! {
         /// False if they were so already.
         changed: bool = edit.is_change(),
         dry_run: bool = dry_run,
-        /// Of a dry run, the text that the file would have; null where nothing would change.
+        /// Whether the file is removed: nothing else is left in it.
+        removes_file: bool = edit.removes_file(),
+        /// Of a dry run, the text that the file would have, empty where it would be removed; null where nothing would change.
         content: Option<String> = (dry_run && edit.is_change()).then(|| edit.text()),
         /// The events whose entry was changed by hand: it is left.
         events_left: Vec<String> = edit.left.clone(),
@@ -72,6 +74,7 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Opti
     let mut out = match (edit.is_change(), dry_run, installs) {
         (false, _, true) => format!("The hooks are installed already: {file}\n"),
         (false, _, false) => format!("No hook of ic to remove: {file}\n"),
+        (true, true, _) if edit.removes_file() => format!("Would remove {file}\n"),
         (true, true, _) => format!("Would write {file}:\n{}", edit.text()),
         (true, false, true) => {
             let each = if is_of_user { ", in each project that has a ledger (ic init in each)" } else { "" };

@@ -18,9 +18,11 @@ shape! {
         /// False if they were so already.
         changed: bool = edit.is_change(),
         dry_run: bool = dry_run,
-        /// Of a dry run, the text that the file would have; null where nothing would change.
+        /// Whether the file is removed: nothing else is left in it.
+        removes_file: bool = edit.removes_file(),
+        /// Of a dry run, the text that the file would have, empty where it would be removed; null where nothing would change.
         content: Option<String> = (dry_run && edit.is_change()).then(|| edit.text()),
-        /// The server's name, if its entry was changed by hand: it is left. Null: it was not.
+        /// The server's name, if its entry is not as ic writes it: it is left. Null: it is.
         server_left: Option<String> = edit.left.first().cloned(),
         /// Whether git and captures leave the file out from now on, by `.git/info/exclude`.
         excluded: bool = excluded,
@@ -38,9 +40,11 @@ shape! {
 /// What became of a client's settings. `excluded`: of an installation, whether git and captures leave the file out.
 pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Option<bool>) -> String {
     let file = path_text(&edit.file);
+    let is_of_project = edit.file.ends_with(client.servers()[0]);
     let mut out = match (edit.is_change(), dry_run, excluded.is_some()) {
         (false, _, true) => format!("The MCP server is installed already: {file}\n"),
         (false, _, false) => format!("No MCP server of ic to remove: {file}\n"),
+        (true, true, _) if edit.removes_file() => format!("Would remove {file}\n"),
         (true, true, _) => format!("Would write {file}:\n{}", edit.text()),
         (true, false, true) => format!(
             "{} {file}\nFrom its next session on {} has the tools of ic: status, log, diff, undo, ...\n",
@@ -52,12 +56,12 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Optio
     if excluded == Some(true) && edit.is_change() {
         out += "Git and captures leave it out, by .git/info/exclude.\n";
     }
-    if client == Client::ClaudeCode && excluded.is_some() && !dry_run && edit.is_change() {
+    if client == Client::ClaudeCode && excluded.is_some() && !dry_run && edit.is_change() && is_of_project {
         out += "Claude Code asks you at its start whether the server of a project may run.\n";
     }
     for name in &edit.left {
         out += &format!(
-            "{} the server {name} was changed by hand; remove it there\n",
+            "{} the server {name} is not as ic writes it; remove it there\n",
             styled(style::WARN, "left:")
         );
     }
@@ -71,6 +75,10 @@ pub(crate) fn both(
     (server, excluded): (&Edit, Option<bool>),
     dry_run: bool,
 ) -> String {
-    let hooks = views::hooks::edited(client, hooks, dry_run, installed);
-    format!("{hooks}\n{}", edited(client, server, dry_run, excluded))
+    let servers = edited(client, server, dry_run, excluded);
+    if dry_run && hooks.file == server.file && hooks.is_change() && server.is_change() {
+        // Both show what the two make of it.
+        return servers;
+    }
+    format!("{}\n{servers}", views::hooks::edited(client, hooks, dry_run, installed))
 }

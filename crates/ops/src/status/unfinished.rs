@@ -29,7 +29,11 @@ pub(super) fn of_run(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Res
                 let what = if steps::course(&all).is_back() {
                     format!("the undo of the rollback {} is not finished", rollback.id.short())
                 } else {
-                    format!("the rollback {} to {} is not finished", rollback.id.short(), rollback.to_phase)
+                    let whither = match rollback.only() {
+                        Some(only) => format!("of dispatch:{} alone", only.short()),
+                        None => format!("to {}", rollback.to_phase),
+                    };
+                    format!("the rollback {} {whither} is not finished", rollback.id.short())
                 };
                 let error = all.iter().find_map(|step| step.error.as_deref());
                 what + &error.map(|error| format!(": {error}")).unwrap_or_default()

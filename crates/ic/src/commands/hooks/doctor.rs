@@ -43,7 +43,7 @@ impl Doctor {
         let place = session.place().ok();
         let lines = place.as_ref().map(|place| hook_log::read(&place.store)).unwrap_or_default();
         let is_installed = |file: std::path::PathBuf, client: Client| {
-            Settings::read(&file, client)
+            Settings::read(&file, client, None)
                 .and_then(|settings| settings.without(client))
                 .is_ok_and(|edit| edit.is_change())
         };

@@ -49,7 +49,7 @@ pub(crate) fn install(
     }
     let file = place.file(session, client.settings())?;
     let program = program();
-    let settings = Settings::read(&file, client)?;
+    let settings = Settings::read(&file, client, None)?;
     let edit = settings.with(client, &program)?;
     let exclude = place.exclude(session, Excluded::Hooks(client))?;
     if !dry_run {

@@ -24,10 +24,7 @@ impl Servers {
     /// Errors: `config_not_changed` for what is no plain file, or not valid.
     pub(crate) fn read(file: &Path, client: Client, edited: Option<&Edit>) -> Result<Self> {
         let is_json = client != Client::Codex;
-        let mut settings = Settings::found(file, client.servers(), is_json)?;
-        if let Some(bytes) = edited.filter(|edit| edit.file == file).and_then(|edit| edit.after.clone()) {
-            settings = settings.saying(bytes, is_json)?;
-        }
+        let settings = Settings::found(file, client.servers(), is_json)?.edited(edited, is_json)?;
         if is_json {
             let key = key(client);
             if settings.root.get(key).is_some_and(|servers| !servers.is_object()) {

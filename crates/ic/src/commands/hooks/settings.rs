@@ -47,8 +47,10 @@ pub(super) enum Copies {
 
 impl Settings {
     /// The file of a client's hooks. Errors: `config_not_changed` for what is no plain file, or no JSON object.
-    pub(super) fn read(file: &Path, client: Client) -> Result<Self> {
-        let settings = Self::found(file, client.settings(), !client.loads_script())?;
+    /// `edited`: what another edit is about to make of a file.
+    pub(super) fn read(file: &Path, client: Client, edited: Option<&Edit>) -> Result<Self> {
+        let is_json = !client.loads_script();
+        let settings = Self::found(file, client.settings(), is_json)?.edited(edited, is_json)?;
         match settings.root.get("hooks") {
             Some(hooks) if !is_lists(hooks) => Err(unknown_form(file)),
             _ => Ok(settings),
@@ -86,8 +88,17 @@ impl Settings {
         settings.saying(bytes, is_json)
     }
 
+    /// The same file as another edit is about to leave it, if it is of this file.
+    pub(super) fn edited(self, edit: Option<&Edit>, is_json: bool) -> Result<Self> {
+        match edit.filter(|edit| edit.file == self.file) {
+            Some(Edit { after: Some(bytes), .. }) => self.saying(bytes.clone(), is_json),
+            Some(_) => Ok(Self { before: None, root: Map::new(), ..self }),
+            None => Ok(self),
+        }
+    }
+
     /// The same file, if it held these bytes.
-    pub(super) fn saying(self, bytes: Vec<u8>, is_json: bool) -> Result<Self> {
+    fn saying(self, bytes: Vec<u8>, is_json: bool) -> Result<Self> {
         if !is_json {
             return Ok(Self { before: Some(bytes), root: Map::new(), ..self });
         }
@@ -201,6 +212,18 @@ impl Edit {
     /// Whether anything is to be written.
     pub(crate) fn is_change(&self) -> bool {
         self.after != self.before
+    }
+
+    /// Whether the file goes: nothing else would be left in it.
+    pub(crate) fn removes_file(&self) -> bool {
+        self.is_change() && self.after.is_none()
+    }
+
+    /// Of a dry run of two edits of one file, says what both make of it.
+    pub(crate) fn followed_by(&mut self, next: &Self) {
+        if self.file == next.file && self.is_change() {
+            self.after.clone_from(&next.after);
+        }
     }
 
     /// The text that the file is to have.

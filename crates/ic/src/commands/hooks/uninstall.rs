@@ -23,14 +23,20 @@ pub(crate) struct Uninstall {
 impl Uninstall {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let (client, target) = (self.target.client()?, &self.target);
-        let edit = uninstall(session, client, &target.place, target.dry_run)?;
+        let edit = uninstall(session, client, &target.place, None, target.dry_run)?;
         report(session, client, &edit, target.dry_run, None)
     }
 }
 
-/// Uninstalls the hooks, or says what that would do.
-pub(crate) fn uninstall(session: &Session, client: Client, place: &Place, dry_run: bool) -> Result<Edit> {
-    let settings = Settings::read(&place.file(session, client.settings())?, client)?;
+/// Uninstalls the hooks, or says what that would do. `edited`: what another edit is about to make of a file.
+pub(crate) fn uninstall(
+    session: &Session,
+    client: Client,
+    place: &Place,
+    edited: Option<&Edit>,
+    dry_run: bool,
+) -> Result<Edit> {
+    let settings = Settings::read(&place.file(session, client.settings())?, client, edited)?;
     let edit = settings.without(client)?;
     if !dry_run {
         if client == Client::Codex {

@@ -2,12 +2,12 @@ use super::{Settings, copy_of, fs};
 use crate::clients::Client;
 
 fn install(file: &std::path::Path) {
-    let settings = Settings::read(file, Client::ClaudeCode).unwrap();
+    let settings = Settings::read(file, Client::ClaudeCode, None).unwrap();
     settings.with(Client::ClaudeCode, "/opt/ic").unwrap().write(&settings).unwrap();
 }
 
 fn uninstall(file: &std::path::Path) -> Vec<String> {
-    let settings = Settings::read(file, Client::ClaudeCode).unwrap();
+    let settings = Settings::read(file, Client::ClaudeCode, None).unwrap();
     let edit = settings.without(Client::ClaudeCode).unwrap();
     edit.write(&settings).unwrap();
     edit.left
@@ -123,7 +123,7 @@ fn what_is_wrong_with_a_file_is_named() {
         ("{\"a\": 1,}", "correct it, then call again"),
     ] {
         fs::write(&file, text).unwrap();
-        let error = Settings::read(&file, Client::ClaudeCode).err().unwrap();
+        let error = Settings::read(&file, Client::ClaudeCode, None).err().unwrap();
         assert_eq!(error.get_hint(), Some(hint), "{text}");
     }
 }
@@ -132,7 +132,7 @@ fn what_is_wrong_with_a_file_is_named() {
 fn an_older_entry_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("settings.json");
-    let settings = Settings::read(&file, Client::ClaudeCode).unwrap();
+    let settings = Settings::read(&file, Client::ClaudeCode, None).unwrap();
     settings.with(Client::ClaudeCode, "/old/ic").unwrap().write(&settings).unwrap();
     install(&file);
     let text = fs::read_to_string(&file).unwrap();
@@ -154,14 +154,14 @@ fn what_is_no_plain_json_is_left_alone() {
         "{\"a\": ",
     ] {
         fs::write(&file, text).unwrap();
-        assert!(Settings::read(&file, Client::ClaudeCode).is_err(), "{text}");
+        assert!(Settings::read(&file, Client::ClaudeCode, None).is_err(), "{text}");
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
     }
     let link = directory.path().join("link.json");
     std::os::unix::fs::symlink(&file, &link).unwrap();
-    assert!(Settings::read(&link, Client::ClaudeCode).is_err());
+    assert!(Settings::read(&link, Client::ClaudeCode, None).is_err());
     fs::write(&file, "{}").unwrap();
     let elsewhere = directory.path().join("elsewhere");
     std::os::unix::fs::symlink(directory.path(), &elsewhere).unwrap();
-    assert!(Settings::read(&elsewhere.join("settings.json"), Client::ClaudeCode).is_err());
+    assert!(Settings::read(&elsewhere.join("settings.json"), Client::ClaudeCode, None).is_err());
 }
