@@ -364,3 +364,28 @@ fn a_restore_that_was_taken_back_leaves_the_work_as_it_was_to_an_undo_of_it() {
         assert_eq!(world.read("made.txt").as_deref(), Some("made\n"), "{more:?}");
     }
 }
+
+#[test]
+fn what_is_said_of_a_conflict_is_so() {
+    let world = with_base("b.bin", "\0zero\n");
+    let first = did(&world, "first", || {
+        world.write("a.txt", &SEVEN.replace("two", "TWO"));
+        world.write("b.bin", "\0one\n");
+        world.write("made.txt", "made\n");
+    });
+    did(&world, "second", || {
+        world.write("a.txt", &SEVEN.replace("two", "2"));
+        world.write("b.bin", "\0two\n");
+        world.write("made.txt", "made otherwise\n");
+    });
+    let report = undone(&world, &first, &["--keep-theirs"]);
+    let kept = |path: &str, why: &str| (path.to_owned(), format!("kept: {why}"));
+    assert_eq!(
+        stays(&report),
+        [
+            kept("a.txt", "others changed the same lines since"),
+            kept("b.bin", "others changed it since, and it is not text that can be merged"),
+            kept("made.txt", "the work made it, and others changed it since"),
+        ]
+    );
+}

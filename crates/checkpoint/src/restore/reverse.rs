@@ -130,14 +130,12 @@ impl Work<'_> {
         let now = self.finder.find(path)?;
         let own = self.backwards.own;
         let to = match self.backwards.back(path, pairs, now.as_ref())? {
-            Back::To { state, .. }
-                if own.clashes.contains(path) && !is_same(now.as_ref(), state.as_ref()) =>
-            {
-                self.conflict(path, pairs, now, "others changed the same lines since".to_owned());
-                return Ok(());
-            }
             Back::To { state, mut texts, again } => {
                 let is_as_it_was = is_same(now.as_ref(), state.as_ref());
+                if let Some(why) = own.clashes.get(path).filter(|_| !is_as_it_was) {
+                    self.conflict(path, pairs, now, why.clone());
+                    return Ok(());
+                }
                 if is_as_it_was && (again || self.is_made_again(path, now.as_ref())?) {
                     let why = if own.is_of_nobody(path) {
                         "it is the same without this work"

@@ -19,8 +19,8 @@ pub struct Own {
     pub(super) stays: BTreeMap<Vec<u8>, String>,
     /// What others did to paths after the work had changed them, oldest first.
     since: BTreeMap<Vec<u8>, Vec<Since>>,
-    /// Paths at which others changed what the work had changed: what stands there is not of one of them alone.
-    pub(super) clashes: BTreeSet<Vec<u8>>,
+    /// Paths at which others changed what the work had changed, and how that is said: what stands there is not of one of them alone.
+    pub(super) clashes: BTreeMap<Vec<u8>, String>,
     /// What the work is known to have changed at paths of which `changes` has what their whole history comes to.
     pub(super) replayed: BTreeMap<Vec<u8>, Vec<Pair>>,
     /// Of those, the paths that others did not change after the work.

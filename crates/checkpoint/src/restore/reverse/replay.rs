@@ -49,6 +49,9 @@ pub struct Undone<'h> {
     pub then: &'h [Past],
 }
 
+/// What a history comes to, and the texts that were merged for it and that no checkpoint holds; or why it comes to nothing.
+type End = std::result::Result<(Moment, Vec<Vec<u8>>), String>;
+
 /// What a path is at one moment.
 #[derive(Clone)]
 struct Moment {
@@ -76,19 +79,12 @@ impl Own {
             return Ok(());
         }
         let undone_at = undone.map(|undone| undone.at);
-        let Some((end, texts)) = end(objects, path, history)? else {
-            // What an undo took out comes back as it was, if that is still so.
-            if undone_at.is_some_and(|at| is_as_it_was(history, at)) {
+        let (end, texts) = match end(objects, path, history)? {
+            Ok(end) => end,
+            Err(why) => {
+                self.clash(path, history, undone_at, why);
                 return Ok(());
             }
-            self.clashes.insert(path.to_vec());
-            // Where it took out nothing, what the work did is what is to come back.
-            if undone_at.is_some() && self.pairs(path).is_empty() {
-                let works = history.iter().filter(|past| past.whose == Whose::Work).rev();
-                let pairs = works.map(|past| (past.change.1.clone(), past.change.0.clone()));
-                self.changes.insert(path.to_vec(), pairs.collect());
-            }
-            return Ok(());
         };
         self.texts.extend(by_hash(texts));
         let pair = if undone_at.is_some() { (end.with, end.without) } else { (end.without, end.with) };
@@ -98,6 +94,21 @@ impl Own {
             self.alone.insert(path.to_vec());
         }
         Ok(())
+    }
+
+    /// Others changed at a path what the work had changed.
+    fn clash(&mut self, path: &[u8], history: &[Past], undone_at: Option<Seq>, why: String) {
+        // What an undo took out comes back as it was, if that is still so.
+        if undone_at.is_some_and(|at| is_as_it_was(history, at)) {
+            return;
+        }
+        self.clashes.insert(path.to_vec(), why);
+        // Where it took out nothing, what the work did is what is to come back.
+        if undone_at.is_some() && self.pairs(path).is_empty() {
+            let works = history.iter().filter(|past| past.whose == Whose::Work).rev();
+            let pairs = works.map(|past| (past.change.1.clone(), past.change.0.clone()));
+            self.changes.insert(path.to_vec(), pairs.collect());
+        }
     }
 }
 
@@ -115,7 +126,7 @@ fn is_as_it_was(history: &[Past], at: Seq) -> bool {
 /// Whether an undo that changed nothing at a path would have had something to change in what the looks say was there: then it was not there
 /// any more, and nobody has seen who did that.
 fn was_changed_unseen(objects: &Objects, path: &[u8], then: &[Past]) -> Result<bool> {
-    let Some((end, texts)) = end(objects, path, then)? else { return Ok(false) };
+    let Ok((end, texts)) = end(objects, path, then)? else { return Ok(false) };
     let mut own = Own::default();
     own.texts.extend(by_hash(texts));
     let pairs = [(end.without, end.with)];
@@ -134,9 +145,8 @@ fn has_others(history: &[Past]) -> bool {
     since.into_iter().any(|past| matches!(past.whose, Whose::Others | Whose::Back { .. }))
 }
 
-/// What a history comes to, and the texts that were merged for it and that no checkpoint holds. `None`: at some step others changed what
-/// the work had changed.
-fn end(objects: &Objects, path: &[u8], history: &[Past]) -> Result<Option<(Moment, Vec<Vec<u8>>)>> {
+/// What a history comes to; to nothing where at some step others changed what the work had changed.
+fn end(objects: &Objects, path: &[u8], history: &[Past]) -> Result<End> {
     let begin = history.first().and_then(|past| past.change.0.clone());
     let mut now = Moment { seq: Seq::MIN, actual: begin.clone(), without: begin.clone(), with: begin };
     let (mut moments, mut texts) = (vec![now.clone()], Vec::new());
@@ -163,13 +173,21 @@ fn end(objects: &Objects, path: &[u8], history: &[Past]) -> Result<Option<(Momen
                     **side = Some(state);
                     texts.push(text);
                 }
-                Step::Stays(_) | Step::Conflict(_) => return Ok(None),
+                Step::Stays(_) | Step::Conflict(_) if !is_of_files(side.as_ref(), &past.change) => {
+                    return Ok(Err("others changed what this work had changed".to_owned()));
+                }
+                Step::Stays(why) | Step::Conflict(why) => return Ok(Err(why)),
             }
         }
         (now.seq, now.actual) = (past.seq, past.change.1.clone());
         moments.push(now.clone());
     }
-    Ok(Some((now, texts)))
+    Ok(Ok((now, texts)))
+}
+
+/// Whether all that a step had to do with is files: what is said of them holds whoever changed what.
+fn is_of_files(state: Option<&State>, (from, to): &Pair) -> bool {
+    [state, from.as_ref(), to.as_ref()].iter().all(|one| matches!(one, Some(State::File { .. })))
 }
 
 /// A state with a change that was made in another.
