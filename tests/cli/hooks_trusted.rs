@@ -75,6 +75,11 @@ fn hooks_that_codex_does_not_list_are_not_trusted_and_it_is_said() {
     assert_eq!(project.run("hooks install gemini --trust").error(), "invalid_value");
     let done = project.run_with("PATH", "/nowhere", "hooks install codex --trust --dry-run");
     assert_eq!(done.json()["trusted"], false);
+    // With the server in one call: all else is done when trust is asked for.
+    let done = project.run_with("PATH", "/nowhere", "install codex --trust");
+    assert_eq!((done.code, done.error().as_str()), (Some(1), "config_not_changed"), "{done:?}");
+    let servers = std::fs::read_to_string(project.root().join(".codex/config.toml"));
+    assert!(servers.is_ok_and(|text| text.contains("[mcp_servers.ic]")), "the server is installed");
 }
 
 #[test]

@@ -189,3 +189,43 @@ fn at_home_it_is_for_all_projects() {
     run(&["mcp", "uninstall", "claude-code", "--user"]);
     assert_eq!(std::fs::read_to_string(home.join(".claude.json")).expect("settings"), "{\"numStartups\": 3}");
 }
+
+#[test]
+fn the_copy_is_kept_while_anything_calls_us_and_goes_with_the_last() {
+    let world = world();
+    let (file, copy) = (".gemini/settings.json", ".gemini/settings.json.before-ic");
+    let before = "{\"theme\":  \"dark\"}";
+    world.write(file, before);
+    world.cli.ok(["install", "gemini"]);
+    let installed = world.text(file);
+    world.write(file, &installed.replace("30000", "40000"));
+    world.cli.ok(["mcp", "uninstall", "gemini"]);
+    assert_eq!(world.read(copy).as_deref(), Some(before), "the hooks still call ic");
+    world.write(file, &world.text(file).replace("40000", "30000"));
+    world.cli.ok(["hooks", "uninstall", "gemini"]);
+    assert_eq!((world.text(file).as_str(), world.read(copy)), (before, None));
+}
+
+#[test]
+fn in_the_home_directory_a_link_is_not_followed_and_what_ic_made_goes() {
+    for (client, name) in [("opencode", ".config/opencode"), ("copilot", ".copilot"), ("codex", ".codex")] {
+        let world = world();
+        let home = tempfile::tempdir().expect("a home");
+        let call = |verb: &str| {
+            let mut command = world.cli.command(["mcp", verb, client, "--user"]);
+            command.env("HOME", home.path()).output().expect("start ic")
+        };
+        let directory = home.path().join(name);
+        assert!(call("install").status.success(), "{client}");
+        assert!(directory.read_dir().expect("its directory").next().is_some(), "{client}");
+        assert!(call("uninstall").status.success(), "{client}");
+        assert!(!directory.exists(), "{client}: what ic made is gone");
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir_all(directory.parent().expect("above")).expect("a directory");
+        std::os::unix::fs::symlink(elsewhere.path(), &directory).expect("a link");
+        let refused = call("install");
+        assert_eq!(refused.status.code(), Some(1), "{client}: {refused:?}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("its directory is a link"), "{client}");
+        assert!(elsewhere.path().read_dir().expect("it").next().is_none(), "{client}: nothing is written");
+    }
+}

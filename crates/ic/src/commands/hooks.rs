@@ -3,6 +3,7 @@
 mod distrust;
 mod doctor;
 mod exclude;
+mod file;
 pub(crate) mod install;
 mod numbers;
 mod script;
@@ -16,8 +17,8 @@ use std::path::PathBuf;
 
 use exclude::Exclude;
 pub(crate) use exclude::Excluded;
+pub(crate) use file::{Edit, Location};
 pub(crate) use server::Servers;
-pub(crate) use settings::Edit;
 
 use crate::clients::Client;
 use crate::commands::prelude::*;
@@ -96,14 +97,14 @@ impl Place {
     }
 
     /// The file that a client names so in a project and at home. Errors: `invalid_value` without a home directory.
-    pub(crate) fn file(&self, session: &Session, [of_project, of_user]: [&str; 2]) -> Result<PathBuf> {
+    pub(crate) fn file(&self, session: &Session, [of_project, of_user]: [&str; 2]) -> Result<Location> {
         if self.user {
             let home = session.home().ok_or_else(|| {
                 Diagnosis::new(Code::InvalidValue, "HOME is not set, so your settings cannot be found.")
             })?;
-            return Ok(home.join(of_user));
+            return Ok(Location::of_user(home, of_user));
         }
-        Ok(Self::root(session)?.join(of_project))
+        Ok(Location::of_project(&Self::root(session)?, of_project))
     }
 
     /// The project.

@@ -25,15 +25,19 @@ pub(crate) struct Install {
 impl Install {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let (client, place, dry_run) = (self.target.client()?, &self.target.place, self.target.dry_run);
+        hooks::install::require_trust(client, self.trust)?;
         // What refuses one of the two refuses both: so both are looked at before anything is written.
-        let (mut planned, installed) = hooks::install::install(session, client, place, self.trust, true)?;
+        let (mut planned, installed) = hooks::install::install(session, client, place, true)?;
         let (server, excluded) = mcp::install::install(session, client, place, Some(&planned), true)?;
         let (hooks, installed, server, excluded) = if dry_run {
             planned.followed_by(&server);
             (planned, installed, server, excluded)
         } else {
-            let (hooks, installed) = hooks::install::install(session, client, place, self.trust, false)?;
+            let (hooks, mut installed) = hooks::install::install(session, client, place, false)?;
             let (server, excluded) = mcp::install::install(session, client, place, None, false)?;
+            if self.trust {
+                installed.trusted = hooks::install::trust(session, client, &hooks)?;
+            }
             (hooks, installed, server, excluded)
         };
         let record = InstallJson {

@@ -18,9 +18,9 @@ shape! {
     pub(crate) struct HooksJson from (client: Client, edit: &Edit, dry_run: bool, installed: Installed) {
         client: &'static str as Client = client.as_str(),
         /// The client's settings.
-        config_file: String = edit.file.to_string_lossy().into_owned(),
+        config_file: String = edit.file().to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
-        config_file_b64: Option<String> = exact(&edit.file),
+        config_file_b64: Option<String> = exact(edit.file()),
         /// False if they were so already.
         changed: bool = edit.is_change(),
         dry_run: bool = dry_run,
@@ -69,7 +69,7 @@ shape! {
 pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Option<Installed>) -> String {
     let installs = installed.is_some();
     let Installed { excluded, trusted, is_of_user } = installed.unwrap_or_default();
-    let file = path_text(&edit.file);
+    let file = path_text(edit.file());
     let name = client.as_str();
     let mut out = match (edit.is_change(), dry_run, installs) {
         (false, _, true) => format!("The hooks are installed already: {file}\n"),

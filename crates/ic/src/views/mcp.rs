@@ -12,9 +12,9 @@ shape! {
     pub(crate) struct McpJson from (client: Client, edit: &Edit, dry_run: bool, excluded: bool) {
         client: &'static str as Client = client.as_str(),
         /// The client's settings.
-        config_file: String = edit.file.to_string_lossy().into_owned(),
+        config_file: String = edit.file().to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
-        config_file_b64: Option<String> = exact(&edit.file),
+        config_file_b64: Option<String> = exact(edit.file()),
         /// False if they were so already.
         changed: bool = edit.is_change(),
         dry_run: bool = dry_run,
@@ -39,8 +39,7 @@ shape! {
 
 /// What became of a client's settings. `excluded`: of an installation, whether git and captures leave the file out.
 pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Option<bool>) -> String {
-    let file = path_text(&edit.file);
-    let is_of_project = edit.file.ends_with(client.servers()[0]);
+    let file = path_text(edit.file());
     let mut out = match (edit.is_change(), dry_run, excluded.is_some()) {
         (false, _, true) => format!("The MCP server is installed already: {file}\n"),
         (false, _, false) => format!("No MCP server of ic to remove: {file}\n"),
@@ -56,7 +55,12 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Optio
     if excluded == Some(true) && edit.is_change() {
         out += "Git and captures leave it out, by .git/info/exclude.\n";
     }
-    if client == Client::ClaudeCode && excluded.is_some() && !dry_run && edit.is_change() && is_of_project {
+    if client == Client::ClaudeCode
+        && excluded.is_some()
+        && !dry_run
+        && edit.is_change()
+        && !edit.is_of_user()
+    {
         out += "Claude Code asks you at its start whether the server of a project may run.\n";
     }
     for name in &edit.left {
@@ -76,7 +80,7 @@ pub(crate) fn both(
     dry_run: bool,
 ) -> String {
     let servers = edited(client, server, dry_run, excluded);
-    if dry_run && hooks.file == server.file && hooks.is_change() && server.is_change() {
+    if dry_run && hooks.file() == server.file() && hooks.is_change() && server.is_change() {
         // Both show what the two make of it.
         return servers;
     }

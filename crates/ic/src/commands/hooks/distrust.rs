@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Diagnose, Result};
 
-use super::settings::{Settings, replace};
+use super::file::replace;
+use super::settings::Settings;
 use crate::clients::Client;
 use crate::environment::directory_in;
 
@@ -37,8 +38,8 @@ impl Distrust {
 
 /// What Codex calls our hooks: the file, the event, the place of the entry in its list, and of the hook in the entry.
 fn keys(settings: &Settings) -> BTreeSet<String> {
-    let mut files = vec![settings.file.clone()];
-    files.extend(fs::canonicalize(&settings.file));
+    let mut files = vec![settings.location.file.clone()];
+    files.extend(fs::canonicalize(&settings.location.file));
     let mut keys = BTreeSet::new();
     for (event, at) in settings.places(Client::Codex) {
         let event = snake(&event);

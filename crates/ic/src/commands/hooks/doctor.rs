@@ -4,6 +4,7 @@ use ic_store::Place;
 use rustix::fs::{Access, access};
 
 use super::client_named;
+use super::file::Location;
 use super::settings::Settings;
 use crate::clients::Client;
 use crate::commands::prelude::*;
@@ -42,8 +43,8 @@ impl Doctor {
         };
         let place = session.place().ok();
         let lines = place.as_ref().map(|place| hook_log::read(&place.store)).unwrap_or_default();
-        let is_installed = |file: std::path::PathBuf, client: Client| {
-            Settings::read(&file, client, None)
+        let is_installed = |location: &Location, client: Client| {
+            Settings::read(location, client, None)
                 .and_then(|settings| settings.without(client))
                 .is_ok_and(|edit| edit.is_change())
         };
@@ -52,11 +53,11 @@ impl Doctor {
             .map(|client| {
                 let [of_project, of_user] = client.settings();
                 let files = [
-                    place.as_ref().map(|place| place.root.join(of_project)),
-                    session.home().map(|home| home.join(of_user)),
+                    place.as_ref().map(|place| Location::of_project(&place.root, of_project)),
+                    session.home().map(|home| Location::of_user(home, of_user)),
                 ];
-                let files: Vec<_> =
-                    files.into_iter().flatten().filter(|file| is_installed(file.clone(), client)).collect();
+                let files = files.into_iter().flatten().filter(|location| is_installed(location, client));
+                let files: Vec<_> = files.map(|location| location.file).collect();
                 let mut record = HooksDoctorJson::new(client, &files, &lines);
                 record.failures.extend(place.as_ref().filter(|_| record.is_in_use()).and_then(unwritable));
                 record

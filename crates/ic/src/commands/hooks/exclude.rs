@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Diagnose, Result};
 
-use super::settings::{copy_of, replace};
+use super::file::{copy_of, replace};
 use crate::clients::Client;
 
 /// What of a client is left out.

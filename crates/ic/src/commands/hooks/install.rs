@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use ic_base::shell_word;
 
 use super::exclude::Excluded;
-use super::settings::{self, Edit, Settings};
+use super::file::Edit;
+use super::settings::{self, Settings};
 use super::{Installed, Place, Target, report, trust};
 use crate::clients::Client;
 use crate::commands::prelude::*;
@@ -31,9 +32,30 @@ pub(crate) struct Install {
 impl Install {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let (client, target) = (self.target.client()?, &self.target);
-        let (edit, installed) = install(session, client, &target.place, self.trust, target.dry_run)?;
+        require_trust(client, self.trust)?;
+        let (edit, mut installed) = install(session, client, &target.place, target.dry_run)?;
+        if self.trust && !target.dry_run {
+            installed.trusted = trust(session, client, &edit)?;
+        }
         report(session, client, &edit, target.dry_run, Some(installed))
     }
+}
+
+/// Errors: `invalid_value` where trust is asked for and a client asks for none.
+pub(crate) fn require_trust(client: Client, trusts: bool) -> Result<()> {
+    if trusts && client != Client::Codex {
+        return Err(Diagnosis::new(Code::InvalidValue, "Only codex has --trust.").detail("value", "--trust"));
+    }
+    Ok(())
+}
+
+/// Makes Codex trust the hooks that were installed: true. It is the last step of an installation: whatever it comes to, all else is done.
+pub(crate) fn trust(session: &Session, client: Client, edit: &Edit) -> Result<bool> {
+    let program = shell_word(&program());
+    let events = client.events().iter();
+    let commands = events.map(|(event, _)| settings::command(client, event, &program)).collect();
+    trust::trust(edit.file(), &Place::root(session)?, &commands)?;
+    Ok(true)
 }
 
 /// Installs the hooks, or says what that would do.
@@ -41,30 +63,18 @@ pub(crate) fn install(
     session: &Session,
     client: Client,
     place: &Place,
-    trusts: bool,
     dry_run: bool,
 ) -> Result<(Edit, Installed)> {
-    if trusts && client != Client::Codex {
-        return Err(Diagnosis::new(Code::InvalidValue, "Only codex has --trust.").detail("value", "--trust"));
-    }
-    let file = place.file(session, client.settings())?;
-    let program = program();
-    let settings = Settings::read(&file, client, None)?;
-    let edit = settings.with(client, &program)?;
+    let location = place.file(session, client.settings())?;
+    let edit = Settings::read(&location, client, None)?.with(client, &program())?;
     let exclude = place.exclude(session, Excluded::Hooks(client))?;
     if !dry_run {
         place.prepare(session, exclude.as_ref())?;
-        edit.write(&settings)?;
-        if trusts {
-            let program = shell_word(&program);
-            let events = client.events().iter();
-            let commands = events.map(|(event, _)| settings::command(client, event, &program)).collect();
-            trust::trust(&file, &Place::root(session)?, &commands)?;
-        }
+        edit.write()?;
     }
     let installed = Installed {
         excluded: exclude.is_some_and(|exclude| exclude.covers_settings),
-        trusted: trusts && !dry_run,
+        trusted: false,
         is_of_user: place.is_of_user(),
     };
     Ok((edit, installed))

@@ -5,7 +5,8 @@ use std::path::Path;
 use ic_base::{Diagnosis, Result};
 use serde_json::{Map, Value, json};
 
-use super::settings::{Copies, Edit, Settings, pretty, refused};
+use super::file::{Copies, Edit, Location, refused};
+use super::settings::{Settings, calls_us, pretty};
 use super::toml::{self, Unfit};
 use crate::clients::Client;
 
@@ -22,23 +23,18 @@ impl Servers {
     /// The client's file. `edited`: what another edit is about to make of a file, if it is this one.
     ///
     /// Errors: `config_not_changed` for what is no plain file, or not valid.
-    pub(crate) fn read(file: &Path, client: Client, edited: Option<&Edit>) -> Result<Self> {
+    pub(crate) fn read(location: &Location, client: Client, edited: Option<&Edit>) -> Result<Self> {
         let is_json = client != Client::Codex;
-        let settings = Settings::found(file, client.servers(), is_json)?.edited(edited, is_json)?;
+        let settings = Settings::found(location, is_json)?.edited(edited, is_json)?;
         if is_json {
             let key = key(client);
             if settings.root.get(key).is_some_and(|servers| !servers.is_object()) {
-                return Err(refused(file, "it does not have the form of that client's settings"));
+                return Err(refused(&location.file, "it does not have the form of that client's settings"));
             }
         } else if let Some(bytes) = &settings.before {
-            toml::check(bytes).map_err(|unfit| refusal(file, unfit))?;
+            toml::check(bytes).map_err(|unfit| refusal(&location.file, unfit))?;
         }
         Ok(Self { settings, client })
-    }
-
-    /// Writes what became of it.
-    pub(crate) fn write(&self, edit: &Edit) -> Result<()> {
-        edit.write(&self.settings)
     }
 
     /// The file with our server. `program`: where we are. Errors: `config_not_changed` where a server of this name is not ours.
@@ -47,7 +43,7 @@ impl Servers {
         if *client == Client::Codex {
             let before = settings.before.as_deref().unwrap_or_default();
             let after = toml::with(settings.before.as_deref(), program)
-                .map_err(|unfit| refusal(&settings.file, unfit))?;
+                .map_err(|unfit| refusal(&settings.location.file, unfit))?;
             let copies =
                 if toml::is_in(before) || settings.before.is_none() { Copies::Older } else { Copies::Kept };
             return Ok(settings.edit(Some(after), Vec::new(), copies));
@@ -55,9 +51,9 @@ impl Servers {
         let mut root = settings.root.clone();
         let found = root.get(key(*client)).and_then(|servers| servers.get(NAME));
         if found.is_some_and(|found| !is_ours(found, *client)) {
-            return Err(refusal(&settings.file, Unfit::Taken));
+            return Err(refusal(&settings.location.file, Unfit::Taken));
         }
-        let is_first = found.is_none() && !settings.has_hooks(*client);
+        let is_first = found.is_none() && !calls_us(&settings.root, *client);
         root.entry(key(*client)).or_insert_with(|| json!({}))[NAME] = entry(*client, program);
         let is_same = root == settings.root;
         let after = if is_same { settings.before.clone() } else { Some(pretty(&root)?) };
@@ -70,7 +66,8 @@ impl Servers {
         let Self { settings, client } = self;
         if *client == Client::Codex {
             let before = settings.before.as_deref().unwrap_or_default();
-            let (after, is_left) = toml::without(before).map_err(|unfit| refusal(&settings.file, unfit))?;
+            let (after, is_left) =
+                toml::without(before).map_err(|unfit| refusal(&settings.location.file, unfit))?;
             let after = if settings.before.is_none() { None } else { after };
             // A last line without an end was given one.
             let was = settings
@@ -83,7 +80,7 @@ impl Servers {
         let mut root = settings.root.clone();
         let found = root.get(key(*client)).and_then(|servers| servers.get(NAME));
         let found = found.map(|found| is_ours(found, *client));
-        let copies = if settings.has_hooks(*client) { Copies::Older } else { Copies::Gone };
+        let copies = if calls_us(&root, *client) { Copies::Older } else { Copies::Gone };
         let servers = root.get_mut(key(*client)).and_then(Value::as_object_mut);
         match (servers, found) {
             (Some(servers), Some(true)) => {
@@ -108,7 +105,7 @@ fn refusal(file: &Path, unfit: Unfit) -> Diagnosis {
         }
         Unfit::Closed => refused(file, "its mcp_servers are written in a form to which nothing can be added")
             .hint("write each as a table of its own, [mcp_servers.NAME], then call again"),
-        Unfit::Taken => refused(file, "it has a server named ic that ic did not write")
+        Unfit::Taken => refused(file, "it has a server named ic that is not as ic writes it")
             .hint("rename that server, or remove it, then call again"),
     }
 }

@@ -1,96 +1,48 @@
 //! A client's file of hooks or of MCP servers: what is there stays, what is ours is added or removed.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
-use ic_base::{Code, Diagnose, Diagnosis, Result, shell_word};
+use ic_base::{Code, Diagnosis, Result, shell_word};
 use serde_json::{Map, Value, json};
 
+use super::file::{Copies, Edit, Location, copy_of, refused};
 use super::{numbers, script, server};
 use crate::clients::Client;
 
 /// A file of a client, as it is.
 pub(crate) struct Settings {
-    pub(super) file: PathBuf,
+    pub(super) location: Location,
     /// Its bytes; `None`: there is none.
     pub(super) before: Option<Vec<u8>>,
     /// What it says, if it is JSON.
     pub(super) root: Map<String, Value>,
-    /// How many directories the client wants around it: those that we made go with it.
-    depth: usize,
-}
-
-/// What a file is to be.
-pub(crate) struct Edit {
-    /// The file.
-    pub(crate) file: PathBuf,
-    /// Its bytes; `None`: it is removed.
-    pub(super) after: Option<Vec<u8>>,
-    before: Option<Vec<u8>>,
-    /// Entries that call us and were changed by hand: their events, or the name of the server.
-    pub(crate) left: Vec<String>,
-    copies: Copies,
-}
-
-/// What becomes of the copy of what was there, beside the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Copies {
-    /// One is made of what is there, if anything is; an older one goes.
-    Kept,
-    /// An older one stays.
-    Older,
-    /// It goes.
-    Gone,
 }
 
 impl Settings {
     /// The file of a client's hooks. Errors: `config_not_changed` for what is no plain file, or no JSON object.
     /// `edited`: what another edit is about to make of a file.
-    pub(super) fn read(file: &Path, client: Client, edited: Option<&Edit>) -> Result<Self> {
+    pub(super) fn read(location: &Location, client: Client, edited: Option<&Edit>) -> Result<Self> {
         let is_json = !client.loads_script();
-        let settings = Self::found(file, client.settings(), is_json)?.edited(edited, is_json)?;
+        let settings = Self::found(location, is_json)?.edited(edited, is_json)?;
         match settings.root.get("hooks") {
-            Some(hooks) if !is_lists(hooks) => Err(unknown_form(file)),
+            Some(hooks) if !is_lists(hooks) => Err(unknown_form(&location.file)),
             _ => Ok(settings),
         }
     }
 
-    /// A file that a client names so in a project and at home. Errors: `config_not_changed` for what is no plain file, or no JSON object
-    /// where it is to be one.
-    pub(super) fn found(file: &Path, names: [&str; 2], is_json: bool) -> Result<Self> {
-        let refused = |why: &str| refused(file, why);
-        let [of_project, of_user] = names;
-        let is_projects = file.ends_with(of_project);
-        let depth = Path::new(if is_projects { of_project } else { of_user }).components().count() - 1;
-        // A repository could lead what is written for it anywhere; a person keeps the home directory as it suits.
-        if file.ancestors().skip(1).take(if is_projects { depth } else { 1 }).any(Path::is_symlink) {
-            return Err(
-                refused("its directory is a link").hint("make the change in the directory that it leads to")
-            );
+    /// A file of a client. Errors: `config_not_changed` for what is no plain file, or no JSON object where it is to be one.
+    pub(super) fn found(location: &Location, is_json: bool) -> Result<Self> {
+        let settings = Self { location: location.clone(), before: None, root: Map::new() };
+        match location.read()? {
+            Some(bytes) => settings.saying(bytes, is_json),
+            None => Ok(settings),
         }
-        match fs::symlink_metadata(file) {
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                return Ok(Self { file: file.to_owned(), before: None, root: Map::new(), depth });
-            }
-            Ok(found) if found.is_symlink() => {
-                return Err(refused("it is a link").hint("make the change in the file that it leads to"));
-            }
-            Ok(found) if !found.is_file() => return Err(refused("it is no file")),
-            Ok(found) if found.permissions().mode() & 0o200 == 0 => {
-                return Err(refused("it may not be written"));
-            }
-            _ => {}
-        }
-        let bytes = fs::read(file).while_doing(|| format!("reading {}", file.display()))?;
-        let settings = Self { file: file.to_owned(), before: None, root: Map::new(), depth };
-        settings.saying(bytes, is_json)
     }
 
     /// The same file as another edit is about to leave it, if it is of this file.
     pub(super) fn edited(self, edit: Option<&Edit>, is_json: bool) -> Result<Self> {
-        match edit.filter(|edit| edit.file == self.file) {
+        match edit.filter(|edit| edit.location.file == self.location.file) {
             Some(Edit { after: Some(bytes), .. }) => self.saying(bytes.clone(), is_json),
             Some(_) => Ok(Self { before: None, root: Map::new(), ..self }),
             None => Ok(self),
@@ -102,9 +54,9 @@ impl Settings {
         if !is_json {
             return Ok(Self { before: Some(bytes), root: Map::new(), ..self });
         }
-        match parsed(&self.file, &bytes)? {
+        match parsed(&self.location.file, &bytes)? {
             Value::Object(root) => Ok(Self { before: Some(bytes), root, ..self }),
-            _ => Err(unknown_form(&self.file)),
+            _ => Err(unknown_form(&self.location.file)),
         }
     }
 
@@ -112,7 +64,7 @@ impl Settings {
     pub(super) fn with(&self, client: Client, program: &str) -> Result<Edit> {
         if client.loads_script() {
             if self.before.as_deref().is_some_and(|bytes| !script::is_ours(bytes)) {
-                return Err(refused(&self.file, "ic did not write its current content")
+                return Err(refused(&self.location.file, "ic did not write its current content")
                     .hint("move it to another name, then call again"));
             }
             let text = script::text(Path::new(program)).into_bytes();
@@ -147,24 +99,20 @@ impl Settings {
             return Ok(self.edit(after, left, Copies::Older));
         }
         let copy = self.copy();
-        let was = copy.as_deref().and_then(|bytes| parsed(&self.file, bytes).ok());
+        let was = copy.as_deref().and_then(|bytes| parsed(&self.location.file, bytes).ok());
         let mut root = self.root.clone();
         let left = remove(&mut root, client, was.as_ref());
-        if root == self.root {
-            // Entries that were changed since still call us: what was there before them is kept.
-            let copies =
-                if left.is_empty() && !server::is_in(&root, client) { Copies::Gone } else { Copies::Older };
-            return Ok(self.edit(self.before.clone(), left, copies));
-        }
-        let copies = if server::is_in(&root, client) { Copies::Older } else { Copies::Gone };
-        let after = self.restored(&root)?;
+        // While anything calls us, what was there before us is kept.
+        let is_over = !calls_us(&root, client) && !server::is_in(&root, client);
+        let copies = if is_over { Copies::Gone } else { Copies::Older };
+        let after = if root == self.root { self.before.clone() } else { self.restored(&root)? };
         Ok(self.edit(after, left, copies))
     }
 
     /// The bytes of a file that says this: those that were there before us, if they say the same. `None`: there was no file.
     pub(super) fn restored(&self, root: &Map<String, Value>) -> Result<Option<Vec<u8>>> {
         let copy = self.copy();
-        let was = copy.as_deref().and_then(|bytes| parsed(&self.file, bytes).ok());
+        let was = copy.as_deref().and_then(|bytes| parsed(&self.location.file, bytes).ok());
         let is_blank = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
         Ok(match copy {
             Some(bytes) if was == Some(Value::Object(root.clone())) => Some(bytes),
@@ -176,19 +124,14 @@ impl Settings {
 
     /// What was there before us, if it is kept.
     pub(super) fn copy(&self) -> Option<Vec<u8>> {
-        fs::read(copy_of(&self.file)).ok()
+        fs::read(copy_of(&self.location.file)).ok()
     }
 
     /// Whether what was there before us has this key.
     pub(super) fn had(&self, key: &str) -> bool {
         let copy = self.copy();
-        let was = copy.as_deref().and_then(|bytes| parsed(&self.file, bytes).ok());
+        let was = copy.as_deref().and_then(|bytes| parsed(&self.location.file, bytes).ok());
         was.is_some_and(|was| was.get(key).is_some())
-    }
-
-    /// Whether hooks of ours are in it.
-    pub(super) fn has_hooks(&self, client: Client) -> bool {
-        !self.places(client).is_empty()
     }
 
     /// The events of our entries, each with its place in their list.
@@ -204,73 +147,7 @@ impl Settings {
     }
 
     pub(super) fn edit(&self, after: Option<Vec<u8>>, left: Vec<String>, copies: Copies) -> Edit {
-        Edit { file: self.file.clone(), after, before: self.before.clone(), left, copies }
-    }
-}
-
-impl Edit {
-    /// Whether anything is to be written.
-    pub(crate) fn is_change(&self) -> bool {
-        self.after != self.before
-    }
-
-    /// Whether the file goes: nothing else would be left in it.
-    pub(crate) fn removes_file(&self) -> bool {
-        self.is_change() && self.after.is_none()
-    }
-
-    /// Of a dry run of two edits of one file, says what both make of it.
-    pub(crate) fn followed_by(&mut self, next: &Self) {
-        if self.file == next.file && self.is_change() {
-            self.after.clone_from(&next.after);
-        }
-    }
-
-    /// The text that the file is to have.
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(self.after.as_deref().unwrap_or_default()).into_owned()
-    }
-
-    /// Writes it, all or nothing; what was there is kept beside it until it is removed again.
-    pub(super) fn write(&self, settings: &Settings) -> Result<()> {
-        let copy = copy_of(&self.file);
-        if !self.is_change() {
-            self.drop_copy(&copy, Copies::Gone);
-            return Ok(());
-        }
-        let doing = || format!("writing {}", self.file.display());
-        let had_copy = copy.exists();
-        match &settings.before {
-            Some(before) if self.copies == Copies::Kept => replace(&copy, before, None).while_doing(doing)?,
-            _ => self.drop_copy(&copy, Copies::Kept),
-        }
-        let written = match &self.after {
-            Some(bytes) => {
-                let mode = fs::metadata(&self.file).map(|found| found.permissions().mode()).ok();
-                replace(&self.file, bytes, mode)
-            }
-            None => fs::remove_file(&self.file),
-        };
-        if written.is_err() && !had_copy {
-            // Nothing was changed, so nothing is left beside it.
-            self.drop_copy(&copy, Copies::Kept);
-        }
-        written.while_doing(doing)?;
-        if self.after.is_none() {
-            // The directories, if they were made for the file: what is not empty stays.
-            for directory in self.file.ancestors().skip(1).take(settings.depth) {
-                let _ = fs::remove_dir(directory);
-            }
-        }
-        self.drop_copy(&copy, Copies::Gone);
-        Ok(())
-    }
-
-    /// Removes the copy in this case, as far as it is a file.
-    fn drop_copy(&self, copy: &Path, case: Copies) {
-        if self.copies == case {
-            let _ = fs::remove_file(copy);
-        }
+        Edit { location: self.location.clone(), after, before: self.before.clone(), left, copies }
     }
 }
 
@@ -304,40 +181,20 @@ fn unknown_form(file: &Path) -> Diagnosis {
     refused(file, "it does not have the form of that client's settings")
 }
 
-pub(super) fn refused(file: &Path, why: &str) -> Diagnosis {
-    Diagnosis::new(Code::ConfigNotChanged, format!("{} is left as it is: {why}.", file.display()))
+/// Whether hooks call us, in whatever form.
+pub(super) fn calls_us(root: &Map<String, Value>, client: Client) -> bool {
+    let events = root.get("hooks").and_then(Value::as_object);
+    events.is_some_and(|events| events.iter().any(|(event, entries)| has_call(entries, client, event)))
+}
+
+/// Whether an entry, or one of a list, calls us, in whatever form.
+fn has_call(entries: &Value, client: Client, event: &str) -> bool {
+    entries.to_string().contains(&call(client, event))
 }
 
 /// Whether hooks have the form that we know: a list for each event.
 fn is_lists(hooks: &Value) -> bool {
     hooks.as_object().is_some_and(|events| events.values().all(Value::is_array))
-}
-
-/// Where what was there is kept.
-pub(super) fn copy_of(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".before-ic");
-    PathBuf::from(name)
-}
-
-pub(super) fn replace(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::Result<()> {
-    let directory = file.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)?;
-    let mut name = file.as_os_str().to_owned();
-    name.push(".ic-new");
-    let fresh = PathBuf::from(name);
-    let _ = fs::remove_file(&fresh);
-    let written = write_new(&fresh, bytes, mode).and_then(|()| fs::rename(&fresh, file));
-    if written.is_err() {
-        let _ = fs::remove_file(&fresh);
-    }
-    written
-}
-
-fn write_new(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::Result<()> {
-    let mut written = File::options().write(true).create_new(true).mode(mode.unwrap_or(0o600)).open(file)?;
-    written.write_all(bytes)?;
-    written.sync_all()
 }
 
 pub(super) fn pretty(root: &Map<String, Value>) -> Result<Vec<u8>> {
@@ -379,7 +236,7 @@ fn remove(root: &mut Map<String, Value>, client: Client, was: Option<&Value>) ->
         let Some(list) = entries.as_array_mut() else { continue };
         let count = list.len();
         list.retain(|entry| !is_ours(entry, client, event));
-        if list.iter().any(|entry| entry.to_string().contains(&call(client, event))) {
+        if list.iter().any(|entry| has_call(entry, client, event)) {
             left.push(event.clone());
         }
         if list.is_empty() && count > 0 && was.is_none_or(|was| was.get(event).is_none()) {

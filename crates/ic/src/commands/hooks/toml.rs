@@ -78,20 +78,29 @@ fn ours(text: &str) -> Option<std::ops::Range<usize>> {
     let program = rest.lines().next()?.strip_prefix("command = ")?;
     let program: String = serde_json::from_str(program).ok()?;
     let table = table(&program);
-    let end = begin + table.len();
-    // More keys in the same table are a person's.
-    let follows = text.get(end..)?;
-    let is_whole = follows.trim_start().is_empty() || follows.trim_start().starts_with('[');
-    (text[begin..].starts_with(&table) && is_whole).then_some(begin..end)
+    // More keys, in the same table or in tables of their own, are a person's.
+    let is_whole = keys(text).ok()?? == ["args", "command"];
+    (text[begin..].starts_with(&table) && is_whole).then_some(begin..begin + table.len())
 }
 
 /// Whether there is a server of our name, however it is written.
 fn names_us(text: &str) -> Result<bool> {
+    Ok(keys(text)?.is_some())
+}
+
+/// What is said of the server of our name, in order; `None`: there is none.
+fn keys(text: &str) -> Result<Option<Vec<String>>> {
     let table = parsed(text)?;
-    Ok(match table.get("mcp_servers").map(toml::Spanned::get_ref) {
-        Some(DeValue::Table(servers)) => servers.contains_key("ic"),
-        _ => false,
-    })
+    let Some(DeValue::Table(servers)) = table.get("mcp_servers").map(toml::Spanned::get_ref) else {
+        return Ok(None);
+    };
+    let Some(server) = servers.get("ic") else { return Ok(None) };
+    let mut keys = match server.get_ref() {
+        DeValue::Table(server) => server.keys().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    };
+    keys.sort_unstable();
+    Ok(Some(keys))
 }
 
 fn text(bytes: &[u8]) -> Result<&str> {
@@ -156,8 +165,15 @@ mod tests {
             assert_eq!(uninstall(before), (before.to_owned(), true));
         }
         // A person added to it.
-        let more = install("").expect("installed") + "startup_timeout_sec = 5\n";
-        assert_eq!(uninstall(&more), (more.clone(), true));
+        for more in
+            ["startup_timeout_sec = 5\n", "\n[mcp_servers.ic.tools.undo]\napproval_mode = \"approve\"\n"]
+        {
+            let more = install("").expect("installed") + more;
+            assert_eq!(uninstall(&more), (more.clone(), true));
+        }
+        // A comment is of no server.
+        let noted = install("").expect("installed") + "# note\n";
+        assert_eq!((install(&noted), uninstall(&noted)), (Ok(noted.clone()), ("# note\n".to_owned(), false)));
     }
 
     #[test]

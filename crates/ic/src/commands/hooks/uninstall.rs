@@ -2,7 +2,8 @@
 
 use super::distrust::Distrust;
 use super::exclude::Excluded;
-use super::settings::{Edit, Settings};
+use super::file::Edit;
+use super::settings::Settings;
 use super::{Place, Target, report};
 use crate::clients::Client;
 use crate::commands::prelude::*;
@@ -44,7 +45,7 @@ pub(crate) fn uninstall(
             let distrust = Distrust::of(&settings, session.home());
             distrust.map_or(Ok(()), |distrust| distrust.write())?;
         }
-        edit.write(&settings)?;
+        edit.write()?;
         place.clear(session, &edit, Excluded::Hooks(client))?;
     }
     Ok(edit)

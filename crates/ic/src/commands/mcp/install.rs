@@ -44,7 +44,7 @@ pub(crate) fn install(
     let exclude = place.exclude(session, Excluded::Servers(client))?;
     if !dry_run {
         place.prepare(session, exclude.as_ref())?;
-        servers.write(&edit)?;
+        edit.write()?;
     }
     Ok((edit, exclude.is_some_and(|exclude| exclude.covers_settings)))
 }

@@ -31,7 +31,7 @@ pub(crate) fn uninstall(session: &Session, client: Client, place: &Place, dry_ru
     let servers = Servers::read(&place.file(session, client.servers())?, client, None)?;
     let edit = servers.without()?;
     if !dry_run {
-        servers.write(&edit)?;
+        edit.write()?;
         place.clear(session, &edit, Excluded::Servers(client))?;
     }
     Ok(edit)

@@ -1,15 +1,22 @@
-use super::{Settings, copy_of, fs};
+use super::{Location, Settings, copy_of, fs};
 use crate::clients::Client;
 
+/// A file in a directory that the client wants around it.
+fn at(file: &std::path::Path) -> Location {
+    let name = |path: &std::path::Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let directory = file.parent().unwrap();
+    Location::of_project(directory.parent().unwrap(), &format!("{}/{}", name(directory), name(file)))
+}
+
 fn install(file: &std::path::Path) {
-    let settings = Settings::read(file, Client::ClaudeCode, None).unwrap();
-    settings.with(Client::ClaudeCode, "/opt/ic").unwrap().write(&settings).unwrap();
+    let settings = Settings::read(&at(file), Client::ClaudeCode, None).unwrap();
+    settings.with(Client::ClaudeCode, "/opt/ic").unwrap().write().unwrap();
 }
 
 fn uninstall(file: &std::path::Path) -> Vec<String> {
-    let settings = Settings::read(file, Client::ClaudeCode, None).unwrap();
+    let settings = Settings::read(&at(file), Client::ClaudeCode, None).unwrap();
     let edit = settings.without(Client::ClaudeCode).unwrap();
-    edit.write(&settings).unwrap();
+    edit.write().unwrap();
     edit.left
 }
 
@@ -123,7 +130,7 @@ fn what_is_wrong_with_a_file_is_named() {
         ("{\"a\": 1,}", "correct it, then call again"),
     ] {
         fs::write(&file, text).unwrap();
-        let error = Settings::read(&file, Client::ClaudeCode, None).err().unwrap();
+        let error = Settings::read(&at(&file), Client::ClaudeCode, None).err().unwrap();
         assert_eq!(error.get_hint(), Some(hint), "{text}");
     }
 }
@@ -132,8 +139,8 @@ fn what_is_wrong_with_a_file_is_named() {
 fn an_older_entry_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("settings.json");
-    let settings = Settings::read(&file, Client::ClaudeCode, None).unwrap();
-    settings.with(Client::ClaudeCode, "/old/ic").unwrap().write(&settings).unwrap();
+    let settings = Settings::read(&at(&file), Client::ClaudeCode, None).unwrap();
+    settings.with(Client::ClaudeCode, "/old/ic").unwrap().write().unwrap();
     install(&file);
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("/opt/ic") && !text.contains("/old/ic"), "{text}");
@@ -154,14 +161,14 @@ fn what_is_no_plain_json_is_left_alone() {
         "{\"a\": ",
     ] {
         fs::write(&file, text).unwrap();
-        assert!(Settings::read(&file, Client::ClaudeCode, None).is_err(), "{text}");
+        assert!(Settings::read(&at(&file), Client::ClaudeCode, None).is_err(), "{text}");
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
     }
     let link = directory.path().join("link.json");
     std::os::unix::fs::symlink(&file, &link).unwrap();
-    assert!(Settings::read(&link, Client::ClaudeCode, None).is_err());
+    assert!(Settings::read(&at(&link), Client::ClaudeCode, None).is_err());
     fs::write(&file, "{}").unwrap();
     let elsewhere = directory.path().join("elsewhere");
     std::os::unix::fs::symlink(directory.path(), &elsewhere).unwrap();
-    assert!(Settings::read(&elsewhere.join("settings.json"), Client::ClaudeCode, None).is_err());
+    assert!(Settings::read(&at(&elsewhere.join("settings.json")), Client::ClaudeCode, None).is_err());
 }
