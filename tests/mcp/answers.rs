@@ -180,3 +180,61 @@ fn without_a_ledger_each_call_says_how_to_get_one() {
     cli.ok(["run", "create", "--goal", "g"]);
     client.tool("status", json!({}));
 }
+
+#[test]
+fn a_checkpoint_is_named_to_diff_and_to_undo() {
+    let world = world();
+    let mut client = client(&world);
+    let of_run = client.tool("checkpoint", json!({ "name": "mine", "run": "@" }));
+    world.write("later.txt", "later\n");
+    client.tool("checkpoint", json!({ "name": "free" }));
+    world.write("last.txt", "last\n");
+    for (from, run, paths) in [
+        ("checkpoint:mine", Some("@"), &["last.txt", "later.txt"][..]),
+        ("checkpoint:mine", None, &["last.txt", "later.txt"]),
+        ("checkpoint:free", None, &["last.txt"]),
+        (
+            &format!("checkpoint:{}", of_run["short_id"].as_str().expect("an id")),
+            None,
+            &["last.txt", "later.txt"],
+        ),
+    ] {
+        let diff = client.tool("diff", json!({ "from": from, "run": run }));
+        let found: Vec<&str> = diff["changes"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|one| one["path"].as_str())
+            .collect();
+        assert_eq!(found, paths, "{from}");
+    }
+    let plan = client.tool("undo", json!({ "point": "checkpoint:mine" }));
+    assert!(plan.to_string().contains("later.txt"), "{plan}");
+    let resource = client.request("resources/read", json!({ "uri": "ic://point/checkpoint:free/diff" }));
+    assert!(resource.to_string().contains("last.txt"), "{resource}");
+    assert_eq!(client.failure("diff", json!({ "from": "checkpoint:other-name" })).0, "invalid_reference");
+}
+
+#[test]
+fn an_error_speaks_of_arguments_and_not_of_flags() {
+    let world = world();
+    let id = spoiled(&world);
+    let mut client = client(&world);
+    for (tool, arguments) in [
+        ("declare_compensation", json!({ "step": "x" })),
+        ("declare_compensation", json!({ "step": "x", "shell": "true", "skip": true })),
+        ("declare_compensation", json!({ "step": "x", "kill_pid": 1, "retries": 2 })),
+        ("record_work", json!({ "dispatch": id })),
+        ("undo", json!({ "point": "created", "dispatch": id })),
+    ] {
+        let (_, message, hint) = client.failure(tool, arguments.clone());
+        assert!(
+            !hint.contains("--") && !hint.contains("$(") && !hint.contains("| ic"),
+            "{tool} {arguments}: {hint}"
+        );
+        assert!(
+            !message.contains("--stdin") && !message.contains("--retry|"),
+            "{tool} {arguments}: {message}"
+        );
+    }
+}

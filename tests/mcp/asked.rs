@@ -34,6 +34,8 @@ fn a_no_changes_nothing_and_answers_the_plan() {
         let plan = client.tool("undo", json!({}));
         assert_eq!((&plan["dry_run"], client.asked.len()), (&json!(true), 1), "{plan}");
         assert!(all(&world) == before, "{says}");
+        let notes = plan["notes"].to_string();
+        assert!(notes.contains("did not approve") && !notes.contains("expect_plan"), "{notes}");
         client.tool("undo", json!({ "dry_run": true }));
         assert_eq!(client.asked.len(), 1, "who wants only the plan asks nobody");
     }
@@ -93,6 +95,8 @@ fn the_newer_era_is_answered_that_input_is_required() {
         (&json!(true), &json!("complete")),
         "{no}"
     );
+    let notes = no["structuredContent"]["notes"].to_string();
+    assert!(notes.contains("did not approve") && !notes.contains("expect_plan"), "{notes}");
     assert!(all(&world) == before, "a no changes nothing");
     let forged = again("accept", &json!("0".repeat(64)));
     assert_eq!(forged["isError"], true, "a plan that nobody was shown is not done: {forged}");

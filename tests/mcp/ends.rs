@@ -89,6 +89,38 @@ fn what_is_at_work_is_brought_to_its_end() {
 }
 
 #[test]
+fn after_a_signal_what_waits_for_its_turn_is_not_begun() {
+    let world = world();
+    let point = world.ic(&["dispatch", "create", &world.run, "--name", "effect"]);
+    world.ic(&["dispatch", "start", &point]);
+    world.ic(&["compensation", "add", &world.run, "--step", "s", "--shell", "touch ../begun; sleep 20"]);
+    world.ic(&["dispatch", "complete", &point]);
+    let mut client = client(&world);
+    let plan = client.tool("undo", json!({}));
+    let before = world.cli.json(["checkpoint", "list", "--json"]);
+    let call = |id: u32, name: &str, arguments: serde_json::Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": { "name": name, "arguments": arguments } })
+    };
+    client.send(&call(99, "undo", json!({ "expect_plan": hash_of(&plan) })));
+    for id in 100..120 {
+        client.send(&call(id, "checkpoint", json!({ "name": "late" })));
+    }
+    let begun = Instant::now();
+    while !world.root().join("../begun").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the undo of the effect never began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(client.child.id(), "TERM");
+    assert_eq!(client.ends().0, Some(0));
+    let rollback = world.cli.json(["rollback", "list", &world.run, "--json"])[0].clone();
+    assert_eq!(rollback["status"], "stopped", "{rollback}");
+    let names = |list: &serde_json::Value| list.to_string().matches("\"late\"").count();
+    let after = world.cli.json(["checkpoint", "list", "--json"]);
+    assert_eq!((names(&before), names(&after)), (0, 0), "nothing was captured in the midst of an undo");
+}
+
+#[test]
 fn what_is_no_message_does_not_end_it() {
     let world = world();
     let mut client = Client::start(&mut world.cli.command(["mcp"]), SESSION);

@@ -159,5 +159,10 @@ fn resources_and_prompts_say_what_commands_say() {
         client.request("prompts/get", json!({ "name": "what-changed", "arguments": { "point": "created" } }));
     assert!(changed.to_string().contains("+spoiled"), "{changed}");
     assert_eq!(world.cli.dump(), dump, "a prompt changes nothing");
+    // A client may send the field that its person left blank.
+    for name in ["undo", "what-changed"] {
+        let blank = client.request("prompts/get", json!({ "name": name, "arguments": { "point": "" } }));
+        assert_eq!(blank, client.request("prompts/get", json!({ "name": name, "arguments": {} })), "{name}");
+    }
     assert!(client.ask("prompts/get", json!({ "name": "other" })).is_err());
 }

@@ -17,7 +17,7 @@ pub(crate) fn told(said: Said, page: Option<u32>) -> CallToolResult {
         notes.push("It was done in part only: what is left is named in this answer.".to_owned());
     }
     if let Some(page) = page {
-        let before = next_before(&value, page);
+        let before = next_before(&mut value, page);
         value = json!({ "entries": value, "next_before": before });
     }
     // The command's own JSON, if nothing is added: in it every control character is escaped, so that whatever shows it shows no command to
@@ -68,15 +68,18 @@ fn escaped(value: &Value) -> String {
     text
 }
 
-/// Where the next page begins. Points of one event stay together: the page that was cut in their midst is followed by one that has them all.
-fn next_before(entries: &Value, page: u32) -> Option<i64> {
-    let seqs: Vec<i64> = entries.as_array()?.iter().filter_map(|entry| entry["seq"].as_i64()).collect();
-    let last = *seqs.last()?;
-    if seqs.len() < page as usize {
-        return None;
-    }
+/// Cuts what is more than a page, and says where the next page begins. Points of one event stay together: those of an event that was cut
+/// are all on the next page.
+fn next_before(entries: &mut Value, page: u32) -> Option<i64> {
+    let entries = entries.as_array_mut().filter(|entries| entries.len() > page as usize)?;
+    let seq = |entry: &Value| entry["seq"].as_i64();
+    let cut = seq(&entries[page as usize])?;
+    entries.truncate(page as usize);
     // One event that fills a page alone would be the next page, too.
-    Some(if seqs.first().is_some_and(|first| *first > last) { last + 1 } else { last })
+    if entries.first().and_then(seq).is_some_and(|first| first > cut) {
+        entries.retain(|entry| seq(entry) != Some(cut));
+    }
+    Some(entries.last().and_then(seq).unwrap_or(cut))
 }
 
 #[cfg(test)]
@@ -89,10 +92,19 @@ mod tests {
 
     #[test]
     fn pages_meet() {
-        assert_eq!(next_before(&page(&[9, 8, 7]), 4), None);
-        assert_eq!(next_before(&page(&[9, 8, 7]), 3), Some(8));
-        assert_eq!(next_before(&page(&[7, 7, 7]), 3), Some(7));
-        assert_eq!(next_before(&page(&[]), 3), None);
+        for (all, at_most, wanted, next) in [
+            (&[9, 8, 7][..], 4, &[9, 8, 7][..], None),
+            (&[9, 8, 7], 3, &[9, 8, 7], None),
+            (&[9, 8, 7, 6], 3, &[9, 8, 7], Some(7)),
+            (&[9, 8, 7, 7], 3, &[9, 8], Some(8)),
+            (&[7, 7, 7, 6], 3, &[7, 7, 7], Some(7)),
+            (&[9, 8], 1, &[9], Some(9)),
+            (&[], 3, &[], None),
+        ] {
+            let mut entries = page(all);
+            assert_eq!(next_before(&mut entries, at_most), next, "{all:?}");
+            assert_eq!(entries, page(wanted), "{all:?}");
+        }
     }
 
     #[test]

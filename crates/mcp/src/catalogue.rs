@@ -49,6 +49,29 @@ pub(crate) struct Call {
     pub(crate) step: Option<Step>,
     /// Of a list that is read by pages, the most that a page holds.
     pub(crate) page: Option<u32>,
+    /// What the tool takes.
+    pub(crate) takes: Takes,
+}
+
+/// The names of the arguments of a tool.
+#[derive(Debug, Clone)]
+pub(crate) struct Takes(Vec<String>);
+
+impl Takes {
+    fn of<I: Input>() -> Self {
+        let known = input_schema::<I>();
+        Self(known["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect())
+    }
+
+    fn hint(&self) -> String {
+        format!("it takes: {}", self.0.join(", "))
+    }
+
+    /// An error of a command line in the words of the tool: who calls it types no flags.
+    pub(crate) fn explained(&self, error: Diagnosis) -> Diagnosis {
+        let is_of_flags = error.get_hint().is_some_and(|hint| hint.contains("--help"));
+        if error.code() == Code::Usage || is_of_flags { error.hint(self.hint()) } else { error }
+    }
 }
 
 macro_rules! tool {
@@ -205,13 +228,10 @@ impl Kind {
 
 fn read<I: Input>(arguments: JsonObject, own: Option<&str>) -> Result<Call> {
     let input: I = serde_json::from_value(Value::Object(arguments)).map_err(|error| {
-        let known = input_schema::<I>();
-        let names: Vec<&str> =
-            known["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
         Diagnosis::new(Code::InvalidValue, format!("The arguments cannot be read: {error}."))
-            .hint(format!("it takes: {}", names.join(", ")))
+            .hint(Takes::of::<I>().hint())
     })?;
-    Ok(Call { words: input.words(own)?, step: input.step(), page: input.page() })
+    Ok(Call { words: input.words(own)?, step: input.step(), page: input.page(), takes: Takes::of::<I>() })
 }
 
 fn input_schema<I: Input>() -> Value {
@@ -280,7 +300,7 @@ fn paged(list: &Value) -> Value {
             "entries": list,
             "next_before": {
                 "type": ["integer", "null"],
-                "description": "For the next page: give it as before. Null: there is none. A page may repeat entries of one event.",
+                "description": "For the next page: give it as before. Null: there is none. A page may hold fewer entries than limit, where another one follows.",
             },
         },
         "required": ["entries", "next_before"],

@@ -106,7 +106,8 @@ impl Input for Log {
         }
         let words = Words::of(&["log"]).value_if("run", self.run.as_deref())?.switch("--all", self.all);
         let before = self.before.map(|seq| seq.to_string());
-        words.flag("--limit", &self.limit.to_string())?.flag_if("--before", before.as_deref())
+        // One more than a page holds says that there is another one.
+        words.flag("--limit", &(self.limit + 1).to_string())?.flag_if("--before", before.as_deref())
     }
 
     fn page(&self) -> Option<u32> {
@@ -117,7 +118,7 @@ impl Input for Log {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Diff {
-    /// The older side: a point as log names it (`dispatch:ID`, `prompt:ID`, `step:NAME`, `phase:P`, `checkpoint:ID`, `created`).
+    /// The older side: a point as log names it (`dispatch:ID`, `prompt:ID`, `step:NAME`, `phase:P`, `checkpoint:ID` or `checkpoint:NAME`, `created`).
     from: String,
     /// The newer side, named the same way. Default: the working tree as it is now.
     to: Option<String>,
@@ -301,6 +302,11 @@ pub(crate) struct RecordWork {
 
 impl Input for RecordWork {
     fn words(&self, own: Option<&str>) -> Result<Words> {
+        if self.commits.is_empty() && self.files.is_empty() {
+            return Err(Diagnosis::new(Code::InvalidValue, "There is nothing to record.")
+                .hint("give commits, files or both")
+                .detail("value", "commits"));
+        }
         Words::of(&["dispatch", "record"])
             .value("dispatch", dispatch(self.dispatch.as_deref(), own)?)?
             .flags("--commit", &self.commits)?
@@ -378,6 +384,22 @@ pub(crate) struct DeclareCompensation {
 
 impl Input for DeclareCompensation {
     fn words(&self, _: Option<&str>) -> Result<Words> {
+        let ways = [
+            !self.exec.is_empty(),
+            self.shell.is_some(),
+            !self.restore_files.is_empty(),
+            self.kill_pid.is_some(),
+            self.skip,
+            self.pivot,
+        ];
+        if ways.iter().filter(|is_given| **is_given).count() != 1 {
+            return Err(Diagnosis::new(
+                Code::InvalidValue,
+                "How the effect is undone is to be said in one way.",
+            )
+            .hint("give one of exec, shell, restore_files, kill_pid, skip and pivot")
+            .detail("value", "exec"));
+        }
         let (pid, retries) = (self.kill_pid.map(|n| n.to_string()), self.retries.map(|n| n.to_string()));
         Words::of(&["compensation", "add"])
             .value("run", self.run.as_deref().unwrap_or("@"))?

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rmcp::handler::server::ServerHandler;
@@ -15,7 +16,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServiceExt};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::ask::{self, Way};
 use crate::catalogue::{self, Call, TOOLS};
@@ -29,8 +30,8 @@ ic records every prompt and dispatch with the tree before and after it, and take
 Call status first, log for the points, diff to see what changed; checkpoint before something risky, declare_compensation before an outside effect.
 undo and redo take two steps: the plan and its hash, then expect_plan; show the person the plan before the second.";
 
-/// Serves the protocol on standard input and output until the client goes away, or a signal ends it. What is at work then is brought to its
-/// end first. `version`: ours.
+/// Serves the protocol on standard input and output until the client goes away, or a signal ends it. What the client asked for until it went
+/// is done first. After a signal the command at work ends as it does from a shell, and what waits for its turn is not begun. `version`: ours.
 ///
 /// Errors: `io_error` if standard input and output cannot be had, or a client speaks another protocol.
 pub fn serve(commands: impl Commands, version: &str) -> Result<()> {
@@ -46,7 +47,7 @@ pub fn serve(commands: impl Commands, version: &str) -> Result<()> {
 }
 
 async fn talk<C: Commands>(server: Server<C>, input: File, output: File) -> Result<()> {
-    let turn = server.turn.clone();
+    let turns = server.turns.clone();
     let asked_to_end = asked_to_end()?;
     let conversation = async {
         match server.serve((tokio::fs::File::from_std(input), tokio::fs::File::from_std(output))).await {
@@ -58,10 +59,13 @@ async fn talk<C: Commands>(server: Server<C>, input: File, output: File) -> Resu
     };
     let result = tokio::select! {
         result = conversation => result,
-        () = asked_to_end => Ok(()),
+        () = asked_to_end => {
+            turns.is_ending.store(true, Ordering::SeqCst);
+            Ok(())
+        }
     };
-    // A call is never left in its midst. The semaphore is not closed: there is no error.
-    let _ = turn.acquire().await;
+    // A call is never left in its midst.
+    let _ = turns.one.acquire().await;
     result
 }
 
@@ -83,14 +87,34 @@ fn asked_to_end() -> Result<impl Future<Output = ()>> {
     })
 }
 
+/// One call at a time: a second one would find the locks of this very process held.
+struct Turns {
+    /// It is never closed: who waits learns of the end when it is their turn.
+    one: Arc<Semaphore>,
+    /// No further call is begun.
+    is_ending: AtomicBool,
+}
+
+impl Turns {
+    fn new() -> Self {
+        Self { one: Arc::new(Semaphore::new(1)), is_ending: AtomicBool::new(false) }
+    }
+
+    /// Waits until the calls before this one have ended. Errors: `internal` where the server ends.
+    async fn next(&self) -> Result<OwnedSemaphorePermit> {
+        let ending = || Diagnosis::new(Code::Internal, "The server is ending: nothing was done.");
+        let turn = self.one.clone().acquire_owned().await.map_err(|_| ending())?;
+        if self.is_ending.load(Ordering::SeqCst) { Err(ending()) } else { Ok(turn) }
+    }
+}
+
 /// What a request is answered.
 type Answered<T> = std::result::Result<T, ErrorData>;
 
 struct Server<C> {
     commands: Arc<C>,
     version: String,
-    /// One call at a time: a second one would find the locks of this very process held.
-    turn: Arc<Semaphore>,
+    turns: Arc<Turns>,
     tools: Vec<Tool>,
 }
 
@@ -99,15 +123,14 @@ impl<C: Commands> Server<C> {
         Self {
             commands: Arc::new(commands),
             version: version.to_owned(),
-            turn: Arc::new(Semaphore::new(1)),
+            turns: Arc::new(Turns::new()),
             tools: TOOLS.iter().map(catalogue::Tool::listed).collect(),
         }
     }
 
     /// Runs a command when those before it have ended. It runs to its end, also when the request is cancelled.
     async fn run(&self, words: Words) -> Result<Said> {
-        let gone = |_| Diagnosis::new(Code::Internal, "The server is ending.");
-        let turn = self.turn.clone().acquire_owned().await.map_err(gone)?;
+        let turn = self.turns.next().await?;
         let commands = self.commands.clone();
         let call = tokio::task::spawn_blocking(move || {
             let said = commands.run(words.as_slice());
@@ -122,7 +145,7 @@ impl<C: Commands> Server<C> {
     async fn plain(&self, call: Call) -> CallToolResult {
         match self.run(call.words).await {
             Ok(said) => answer::told(said, call.page),
-            Err(error) => answer::failed(&error),
+            Err(error) => answer::failed(&call.takes.explained(error)),
         }
     }
 
@@ -144,20 +167,24 @@ impl<C: Commands> Server<C> {
         }
         let said = match self.run(call.words.clone().switch("--dry-run", true)).await {
             Ok(said) => said,
-            Err(error) => return answer::failed(&error).into(),
+            Err(error) => return answer::failed(&call.takes.explained(error)).into(),
         };
         let plan = Plan::of(&said);
+        let mut is_declined = answered.is_some();
         if let Some(hash) = plan.hash.as_deref().filter(|_| step == Step::PlanAndAsk && answered.is_none()) {
             match ask::way(context) {
                 Some(Way::Answer) => return ask::input_required(&said.text, hash).into(),
-                Some(Way::Request) if ask::request(context, &said.text).await => {
-                    return self.carry_out(&call.words, hash).await.into();
+                Some(Way::Request) => {
+                    if ask::request(context, &said.text).await {
+                        return self.carry_out(&call.words, hash).await.into();
+                    }
+                    is_declined = true;
                 }
-                Some(Way::Request) | None => {}
+                None => {}
             }
         }
         let mut notes = said.notes;
-        notes.push(plan.what_next(&request.name));
+        notes.push(if is_declined { DECLINED.to_owned() } else { plan.what_next(&request.name) });
         answer::told(Said { notes, ..said }, None).into()
     }
 
@@ -183,6 +210,9 @@ impl<C: Commands> Server<C> {
     }
 }
 
+/// What a model is told whose person was asked.
+const DECLINED: &str = "Nothing was changed: the person was asked, and did not approve this plan. Do not carry it out unless they ask for it.";
+
 /// A plan, as a dry run says it.
 struct Plan {
     /// Its hash; `None`: it would be refused as it stands, or there is nothing to do.
@@ -205,8 +235,9 @@ impl Plan {
                 "Nothing was changed. Show the person what would go back. To carry out exactly this plan, call {tool} again with the same \
                  arguments and \"expect_plan\": \"{hash}\"."
             ),
-            None if self.is_refused => "Nothing was changed, and nothing would be: `refusal` says why, and what a person could decide \
-                                        on the command line."
+            None if self.is_refused => "Nothing was changed, and nothing would be: `refusal` says why. What keeps others' work, or leaves \
+                                        outside effects as they are, is an argument of this tool; what forces is for a person, on the \
+                                        command line."
                 .to_owned(),
             None => "Nothing was changed.".to_owned(),
         }
@@ -309,7 +340,8 @@ impl<C: Commands> ServerHandler for Server<C> {
                 let message = format!("The prompt takes a text for point, and nothing else; not {name:?}.");
                 return Err(ErrorData::invalid_params(message, None));
             };
-            point = Some(text);
+            // A client may send the field that its person left blank.
+            point = Some(text).filter(|text| !text.is_empty());
         }
         let words = prompt.words(point).map_err(|error| answer::refused(&error))?;
         // What keeps from an undo is what the person is to be told.

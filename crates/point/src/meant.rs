@@ -79,6 +79,28 @@ pub fn checkpoint_meant(kernel: &Kernel, run: Option<&str>, point: &str) -> Resu
     })
 }
 
+/// The checkpoint that a person means: of that run the newest of this name, one by its id, or the newest of this name in the project.
+///
+/// Errors: those of a lookup of a run, and of one of a checkpoint.
+pub fn checkpoint_named(kernel: &Kernel, run: Option<&str>, text: &str) -> Result<CheckpointId> {
+    kernel.read(|snapshot| {
+        if let Some(run) = run {
+            let run = kernel.run(snapshot, run)?;
+            if let Some(found) = record::of_run_named(snapshot, &run.id, text)? {
+                return Ok(found.id);
+            }
+        }
+        let error = match record::resolve(snapshot, text) {
+            Ok(found) => return Ok(found.id),
+            Err(error) => error,
+        };
+        match record::named(snapshot, &kernel.project.root, text)? {
+            Some(found) => Ok(found.id),
+            None => Err(error),
+        }
+    })
+}
+
 /// The event by which a run last left this phase.
 fn left(snapshot: &Snapshot<'_>, run: &Run, phase: &str) -> Result<Option<Seq>> {
     let mut found = None;

@@ -32,7 +32,7 @@ use crate::views::checkpoint::content::{DiffJson, PatchJson};
   ic checkpoint diff 3f9a12c4 --unified | git apply -R
   ic checkpoint diff 3f9a12c4 --json | jq -r '.changes[] | select(.change == \"added\").path'")]
 pub(crate) struct Diff {
-    /// The older checkpoint or point: an id, the end of one, dispatch:ID, prompt:ID, step:NAME, phase:P, or created
+    /// The older checkpoint or point: an id, the end of one, dispatch:ID, prompt:ID, step:NAME, phase:P, checkpoint:NAME, or created
     from: String,
     /// The newer one [default: the working tree]
     to: Option<String>,
@@ -121,7 +121,9 @@ impl Diff {
     /// The checkpoint that a reference means: its id, or what stands for a point.
     fn checkpoint(&self, kernel: &Kernel, reference: &str) -> Result<String> {
         match reference.split_once(':') {
-            Some(("checkpoint", id)) => Ok(id.to_owned()),
+            Some(("checkpoint", text)) => {
+                ic_point::checkpoint_named(kernel, self.run.as_deref(), text).map(|id| id.to_string())
+            }
             None if reference != "created" => Ok(reference.to_owned()),
             _ => ic_point::checkpoint_meant(kernel, self.run.as_deref(), reference).map(|id| id.to_string()),
         }
