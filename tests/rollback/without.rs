@@ -3,6 +3,7 @@
 mod history;
 mod killed;
 mod kinds;
+mod left;
 mod set_back;
 
 use std::os::unix::fs::PermissionsExt;

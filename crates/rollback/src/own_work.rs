@@ -23,7 +23,7 @@ use ic_worktree::Workspace;
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
 use commits::{commits_of, heads_between, leave_brought, leave_unstashed};
-pub(crate) use history::made_again;
+pub(crate) use history::{made_again, put_back};
 
 /// The tree before a dispatch, and what the dispatch did to it.
 pub(super) struct OwnWork {

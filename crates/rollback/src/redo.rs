@@ -129,7 +129,9 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
     let mut restore = None;
     for one in journal::stacks(&restores).0.into_iter().rev() {
         // What a redo merged back, beside later undos, is no undo; and what an undo restored stands no more once that came back.
-        let is_redo = that_restored(snapshot, &one.target_id, false)?.is_some()
+        let ended = that_restored(snapshot, &one.target_id, false)?;
+        let during = ended.map(|ended| own_work::put_back(snapshot, &ended)).transpose()?;
+        let is_redo = during.is_some_and(|during| during.contains(&one.seq))
             || again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
         if !is_redo && that_restored(snapshot, &one.safety_id, false)?.is_none() {
             restore = Some(one);

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::leaving_commits::LeavingCommit;
 use super::outcome::{Effects, Parts, Refusal};
 use super::request::{LayeredRequest, To, before};
-use ic_worktree::Report;
+use ic_worktree::{Conflict, Report};
 
 /// The refusals of a plan: `pivot`, `foreign_commits`, `file_conflict`.
 pub(super) fn refusals(parts: &Parts, request: &LayeredRequest<'_>) -> Vec<Refusal> {
@@ -65,6 +65,17 @@ fn refused_files(tree: &Report, to: To<'_>) -> Refusal {
         let error = ic_worktree::refused(tree).hint(format!(
             "--keep-theirs leaves these paths as they are, and the work counts as undone; or undo it with all that came after it: \
              ic undo {} --dry-run",
+            before(dispatch)
+        ));
+        return Refusal { error, flag: Some("--keep-theirs") };
+    }
+    let has_step = |conflict: &Conflict| tree.plan.steps.iter().any(|step| step.path == conflict.path);
+    if let (To::Without(dispatch), Some(without)) = (to, tree.conflicts.iter().find(|one| !has_step(one))) {
+        // What has no place to come back into stays, whatever is decided.
+        let error = ic_worktree::refused(tree).hint(format!(
+            "undo first what stands in the way of {}, or undo it with all that came after it: ic undo {} --dry-run; --keep-theirs leaves \
+             these paths as they are, and --force-files leaves only those that have no place to come back into",
+            String::from_utf8_lossy(&without.path.0),
             before(dispatch)
         ));
         return Refusal { error, flag: Some("--keep-theirs") };

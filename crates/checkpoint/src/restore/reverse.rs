@@ -174,7 +174,10 @@ impl Work<'_> {
     }
 
     /// A conflict, unless others changed what the work only gave another name: then both stay.
-    fn conflict(&mut self, path: &[u8], pairs: &[Pair], now: Option<State>, why: String) {
+    fn conflict(&mut self, path: &[u8], pairs: &[Pair], now: Option<State>, mut why: String) {
+        if let Some(name) = self.renamed.get(path).filter(|_| now.is_none()) {
+            why = format!("others renamed it to {} since", String::from_utf8_lossy(name));
+        }
         if let Some(from) = self.moved.get(path) {
             let from = String::from_utf8_lossy(from);
             let why = format!("it was {from}, which is restored; others changed it since, so both are kept");
@@ -184,6 +187,13 @@ impl Work<'_> {
         self.reversed.conflicts.push((path.to_vec(), why));
         let first = pairs.first().and_then(|(before, _)| before.clone());
         self.wanted.insert(path.to_vec(), (now, first));
+    }
+
+    /// A conflict, unless the path has one already: it is in the way once.
+    fn add_conflict(&mut self, path: Vec<u8>, why: String) {
+        if !self.reversed.conflicts.iter().any(|(known, _)| *known == path) {
+            self.reversed.conflicts.push((path, why));
+        }
     }
 
     /// Directories that the work made stay where something of others is in them.
@@ -205,7 +215,7 @@ impl Work<'_> {
             let Some((_, to)) = self.wanted.remove(&path) else { continue };
             let stays = String::from_utf8_lossy(&stays).into_owned();
             if to.is_some() {
-                self.reversed.conflicts.push((path, format!("others keep {stays} in it")));
+                self.add_conflict(path, format!("others keep {stays} in it"));
             } else {
                 self.reversed.left.push((path, format!("{stays} stays in it")));
             }
@@ -244,9 +254,7 @@ impl Work<'_> {
             };
             if !matches!(then, Some(State::Directory { .. })) {
                 self.wanted.remove(&path);
-                self.reversed
-                    .conflicts
-                    .push((path, "others removed the directory that it was in".to_owned()));
+                self.add_conflict(path, "others removed the directory that it was in".to_owned());
             }
         }
         Ok(())

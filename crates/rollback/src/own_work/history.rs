@@ -114,7 +114,7 @@ fn restored(
     workspace: &Workspace<'_>,
     all: &[RollbackRecord],
 ) -> Result<HashMap<CheckpointId, Whose>> {
-    let mut made: HashMap<CheckpointId, Whose> = HashMap::new();
+    let mut made: HashMap<CheckpointId, (Whose, Range<Seq>)> = HashMap::new();
     for one in all.iter().filter(|one| one.layers.contains(&Layer::Files)) {
         let whose = if one.only().is_some()
             || matches!(one.status, RollbackStatus::Undone | RollbackStatus::Aborted)
@@ -128,7 +128,8 @@ fn restored(
             }
         };
         let safeties = steps::of_rollback(snapshot, &one.id)?;
-        made.extend(safeties.iter().flat_map(safety_of).map(|safety| (safety, whose)));
+        let during = put_back(snapshot, one)?;
+        made.extend(safeties.iter().flat_map(safety_of).map(|safety| (safety, (whose, during.clone()))));
     }
     let again = made_again(snapshot, &workspace.root, all)?;
     let restores = journal::finished(snapshot, &workspace.root)?;
@@ -136,7 +137,9 @@ fn restored(
     let mut whose = HashMap::new();
     for one in &restores {
         let is_again = again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
-        let known = made.get(&one.safety_id).or_else(|| made.get(&one.target_id)).copied();
+        let of_it = made.get(&one.safety_id);
+        let of_its_end = made.get(&one.target_id).filter(|(_, during)| during.contains(&one.seq));
+        let known = of_it.or(of_its_end).map(|(whose, _)| *whose);
         let back = match known.or(is_again.then_some(Whose::Undone)) {
             None if replaced.contains(&one.target_id) => {
                 Some(Whose::Back { to: record::get(snapshot, &one.target_id)?.seq })
@@ -160,7 +163,7 @@ pub(crate) fn made_again(
     for one in all.iter().filter(|one| one.status == RollbackStatus::Undone) {
         let Some(only) = one.only() else { continue };
         if let Ok(span) = Span::of(snapshot, root, &only, &one.descendants()) {
-            again.push((span.ended, one.seq..undone_by(snapshot, one)?));
+            again.push((span.ended, put_back(snapshot, one)?));
         }
     }
     Ok(again)
@@ -201,7 +204,7 @@ fn undo(
 ) -> Result<Option<Undo>> {
     let until = match record.status {
         RollbackStatus::Done => record.seq,
-        RollbackStatus::Undone => undone_by(snapshot, record)?,
+        RollbackStatus::Undone => put_back(snapshot, record)?.end,
         _ => return Ok(None),
     };
     let dispatch = dispatch::get(snapshot, only)?;
@@ -222,19 +225,27 @@ fn undo(
     }))
 }
 
-/// The event that undid an undo.
-fn undone_by(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Seq> {
-    let mut last = one.seq;
+/// The events between which a rollback was undone or aborted: what was restored then, it put back. Empty for one that stands.
+pub(crate) fn put_back(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Range<Seq>> {
+    let [begun, ended] = [
+        [EventType::RollbackUndoBegun, EventType::RollbackAbandonBegun].map(EventType::as_str),
+        [EventType::RollbackUndone, EventType::RollbackAbandoned].map(EventType::as_str),
+    ];
+    let mut during = one.seq..one.seq;
     ic_events::each_since(snapshot, Some(&one.run_id), one.seq, i64::MAX, |event| {
-        let is_its = event.event_type == EventType::RollbackUndone.as_str()
-            && event.subject_id.as_deref() == Some(one.id.as_str());
-        if is_its {
-            last = event.seq;
+        let what = event.event_type.as_str();
+        if event.subject_id.as_deref() != Some(one.id.as_str()) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if begun.contains(&what) {
+            during.start = event.seq;
+        } else if ended.contains(&what) {
+            during.end = event.seq;
             return Ok(ControlFlow::Break(()));
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok(last)
+    Ok(during)
 }
 
 /// The histories of these paths: all, or until an event, as if that was now.

@@ -79,7 +79,7 @@ impl Own {
             return Ok(());
         }
         let undone_at = undone.map(|undone| undone.at);
-        let (end, texts) = match end(objects, path, history)? {
+        let (end, texts) = match end(objects, path, history, undone_at.is_none())? {
             Ok(end) => end,
             Err(why) => {
                 self.clash(path, history, undone_at, why);
@@ -126,7 +126,7 @@ fn is_as_it_was(history: &[Past], at: Seq) -> bool {
 /// Whether an undo that changed nothing at a path would have had something to change in what the looks say was there: then it was not there
 /// any more, and nobody has seen who did that.
 fn was_changed_unseen(objects: &Objects, path: &[u8], then: &[Past]) -> Result<bool> {
-    let Ok((end, texts)) = end(objects, path, then)? else { return Ok(false) };
+    let Ok((end, texts)) = end(objects, path, then, false)? else { return Ok(false) };
     let mut own = Own::default();
     own.texts.extend(by_hash(texts));
     let pairs = [(end.without, end.with)];
@@ -145,8 +145,9 @@ fn has_others(history: &[Past]) -> bool {
     since.into_iter().any(|past| matches!(past.whose, Whose::Others | Whose::Back { .. }))
 }
 
-/// What a history comes to; to nothing where at some step others changed what the work had changed.
-fn end(objects: &Objects, path: &[u8], history: &[Past]) -> Result<End> {
+/// What a history comes to; to nothing where at some step others changed what the work had changed. `is_undone`: the work stands, and is to be
+/// undone.
+fn end(objects: &Objects, path: &[u8], history: &[Past], is_undone: bool) -> Result<End> {
     let begin = history.first().and_then(|past| past.change.0.clone());
     let mut now = Moment { seq: Seq::MIN, actual: begin.clone(), without: begin.clone(), with: begin };
     let (mut moments, mut texts) = (vec![now.clone()], Vec::new());
@@ -157,6 +158,7 @@ fn end(objects: &Objects, path: &[u8], history: &[Past]) -> Result<End> {
         };
         // Of what a rollback left as it was nobody can say when that began.
         let back = back.filter(|moment| is_same(moment.actual.as_ref(), past.change.1.as_ref()));
+        let has_without = now.without.is_some();
         let sides: &mut [&mut Option<State>] = match (past.whose, back) {
             (_, Some(moment)) => {
                 (now.without, now.with) = (moment.without.clone(), moment.with.clone());
@@ -168,6 +170,12 @@ fn end(objects: &Objects, path: &[u8], history: &[Past]) -> Result<End> {
         };
         for side in sides {
             match changed(objects, path, side.as_ref(), &past.change, &texts)? {
+                // It changed what is undone by now, and was left in its place: without the work neither of the two stands, and what came of it
+                // is what stood there then. To bring it back would bring back the other, too; and what would go is for a person to decide.
+                Step::Conflict(_) if past.whose == Whose::Work => match &past.change.1 {
+                    after if is_undone && has_without => **side = after.clone(),
+                    _ => return Ok(Err("the work changed what is undone by now".to_owned())),
+                },
                 Step::To(state) | Step::Again(state) => **side = state,
                 Step::Merged(state, text) => {
                     **side = Some(state);
