@@ -201,10 +201,7 @@ fn plan_report(
         None => workspace.conflicts(&target, &differences, &usual, until, &did)?,
     };
     if request.keep_theirs {
-        // A path stays with all below it. What only has no place to come back into is no path of the plan, and keeps nothing below it.
-        let is_planned = |path: &[u8]| differences.iter().any(|difference| difference.path == path);
-        let kept = conflicts.iter().map(|conflict| &conflict.path.0).filter(|path| is_planned(path));
-        limits.keep.extend(kept.cloned());
+        limits.keep.extend(without::kept(&conflicts, &differences));
         limits.keep_together(&mut databases);
     }
     let mut plan = workspace.plan(&differences, &limits, databases, &shot, until, ties)?;

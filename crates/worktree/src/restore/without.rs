@@ -1,5 +1,7 @@
 //! Undoing only what one piece of work did: the tree does not go to a checkpoint, but to what it would be without that work.
 
+use std::collections::HashSet;
+
 use ic_base::Result;
 use ic_checkpoint::diff::Difference;
 use ic_checkpoint::manifest::PathText;
@@ -63,6 +65,13 @@ impl Back {
     pub(super) fn name_what_stays(&mut self, plan: &mut Plan) {
         plan.skipped.append(&mut self.left);
     }
+}
+
+/// The paths that stay, each with all below it, where conflicts are decided for others. What only has no place to come back into is no path of
+/// the plan, and keeps nothing below it.
+pub(super) fn kept(conflicts: &[Conflict], differences: &[Difference]) -> Vec<Vec<u8>> {
+    let planned: HashSet<&Vec<u8>> = differences.iter().map(|difference| &difference.path).collect();
+    conflicts.iter().map(|conflict| conflict.path.0.clone()).filter(|path| planned.contains(path)).collect()
 }
 
 /// The conflicts that nobody has decided, and the merged texts that the plan needs; what stays goes into the plan.

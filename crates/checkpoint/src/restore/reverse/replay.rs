@@ -173,7 +173,7 @@ fn end(objects: &Objects, path: &[u8], history: &[Past], is_undone: bool) -> Res
                 // It changed what is undone by now, and was left in its place: without the work neither of the two stands, and what came of it
                 // is what stood there then. To bring it back would bring back the other, too; and what would go is for a person to decide.
                 Step::Conflict(_) if past.whose == Whose::Work => match &past.change.1 {
-                    after if is_undone && has_without => **side = after.clone(),
+                    after if is_undone && has_without => side.clone_from(after),
                     _ => return Ok(Err("the work changed what is undone by now".to_owned())),
                 },
                 Step::To(state) | Step::Again(state) => **side = state,
