@@ -112,6 +112,14 @@ async function keys() {
   await page.keyboard.press("Enter");
   await page.getByText("It was undone itself").waitFor();
   assert.equal(has("late.txt"), true, "the file is back");
+  // On a line that cannot be undone the key means no other line.
+  await page.goto(at(`/runs/${run}`));
+  const line = await page.locator("[data-row]").evaluateAll((all) => all.findIndex((one) => !one.querySelector("[data-undo]")));
+  assert.ok(line >= 0, "the rollback stands in the list");
+  for (let n = 0; n <= line; n += 1) await page.keyboard.press("j");
+  await page.keyboard.press("u");
+  await page.waitForTimeout(500);
+  assert.equal(page.url(), at(`/runs/${run}`), "nothing is planned");
   await page.keyboard.press("/");
   await page.keyboard.type("card");
   await page.keyboard.press("Enter");

@@ -328,3 +328,38 @@ fn who_never_reads_and_who_never_ends_hold_up_no_other() {
     }
     drop(held);
 }
+
+#[test]
+fn who_breaks_off_gets_no_further_turn() {
+    let world = world();
+    for n in 0..2_000 {
+        world.write(&format!("many/{n}.txt"), "text\n");
+    }
+    let page = Served::of_world(&world);
+    let slow = page.page(&format!("/runs/{}", world.run)).link("/point?") + "&show=now";
+    let threads = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", page.child.id())).unwrap_or_default();
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("Threads:").map(str::trim).map(str::to_owned));
+        line.and_then(|count| count.parse::<usize>().ok()).unwrap_or_default()
+    };
+    let before = threads();
+    for _ in 0..30 {
+        let mut stream = page.connect();
+        let request =
+            format!("GET {slow} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n\r\n", page.host(), page.cookie);
+        std::io::Write::write_all(&mut stream, request.as_bytes()).expect("send");
+        std::thread::sleep(std::time::Duration::from_millis(15));
+    }
+    let most = (0..20)
+        .map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            threads()
+        })
+        .max()
+        .unwrap_or_default();
+    // Six are answered at a time; a walk of the tree has threads of its own, one for each core.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    assert!(most <= before + 6 + 2 * cores, "{most} threads, {before} before");
+    assert_eq!(page.get("/").status, 200);
+}

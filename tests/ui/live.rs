@@ -89,3 +89,31 @@ fn more_listeners_than_there_is_room_for_are_told_so() {
     assert_eq!(page.get("/").status, 200, "pages are shown all the time");
     drop(listeners);
 }
+
+#[test]
+fn a_page_knows_of_no_event_that_it_does_not_show() {
+    let world = world();
+    let page = Served::of_world(&world);
+    for n in 0..12 {
+        let name = format!("during {n}");
+        let shown = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| world.ic(&["dispatch", "create", &world.run, "--name", &name]));
+            let mut last = page.page(&format!("/runs/{}", world.run));
+            while !writer.is_finished() {
+                last = page.page(&format!("/runs/{}", world.run));
+            }
+            writer.join().expect("its end");
+            last
+        });
+        let text = shown.text();
+        let seq = text.split("data-seq=\"").nth(1).and_then(|rest| rest.split('"').next());
+        let seq: i64 = seq.and_then(|seq| seq.parse().ok()).expect("its event");
+        let now = head(&world);
+        assert!(seq < now || shown.main().contains(&name), "it knows of event {seq}, and does not show it");
+        // What it does not show is told to who listens from there.
+        let rest = usize::try_from(now - seq).expect("a number");
+        if rest > 0 {
+            assert_eq!(listen(&page, &seq.to_string(), rest), (seq + 1..=now).collect::<Vec<_>>());
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use ic_testkit::Cli;
 
-use crate::served::{BINARY, Reply, Served, world};
+use crate::served::{BINARY, Reply, Served, work, world};
 
 fn snapshot(name: &str, reply: &Reply) {
     let mut settings = insta::Settings::clone_current();
@@ -155,5 +155,67 @@ fn what_an_address_says_is_understood_or_refused() {
             "{}",
             answer.main()
         );
+    }
+}
+
+#[test]
+fn a_timeline_says_that_something_is_older_only_where_it_is() {
+    let world = world();
+    world.ic(&["dispatch", "create", &world.run, "--name", "waits"]);
+    let page = Served::of_world(&world);
+    let shown = page.page(&format!("/runs/{}", world.run)).main();
+    assert!(shown.contains("timeline") && !shown.contains("are drawn"), "{shown}");
+    for n in 0..202 {
+        let id = world.ic(&["dispatch", "create", &world.run, "--name", &format!("work {n}")]);
+        world.ic(&["dispatch", "start", &id]);
+    }
+    let shown = page.page(&format!("/runs/{}", world.run)).main();
+    assert!(shown.contains("The newest 200 dispatches are drawn."), "{shown}");
+}
+
+#[test]
+fn a_decision_keeps_the_reason_and_can_be_made_otherwise() {
+    let world = world();
+    world.write("prices.csv", "mine\n");
+    let page = Served::of_world(&world);
+    let plan = page.page(&format!("/runs/{}/undo?to=created&files=1&reason=too+tidy", world.run));
+    assert!(plan.text().contains("value=\"too tidy\""), "{}", plan.main());
+    assert!(
+        plan.main().contains("--force-files --reason &#39;too tidy&#39;")
+            || plan.main().contains("--force-files --reason 'too tidy'"),
+        "{}",
+        plan.main()
+    );
+    let otherwise = page.page(&plan.link("/undo?to=created"));
+    assert!(!otherwise.main().contains("Decided: "), "{}", otherwise.main());
+    assert!(otherwise.text().contains("value=\"too tidy\""), "{}", otherwise.main());
+}
+
+#[test]
+fn an_image_is_shown_though_a_text_of_its_size_is_not() {
+    let world = world();
+    let png = |size: usize| {
+        let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
+        bytes.resize(size, 7);
+        bytes
+    };
+    let id = work(&world, "draw", || {
+        std::fs::write(world.root().join("large.png"), png(3 << 20)).expect("an image");
+        std::fs::write(world.root().join("large.txt"), vec![b'x'; 3 << 20]).expect("a text");
+    });
+    let page = Served::of_world(&world);
+    let run = page.page(&format!("/runs/{}", world.run));
+    let point = page.page(&run.link(&format!("ref=dispatch%3A{}", &id[id.len() - 8..])));
+    for (name, is_shown) in [("large.png", true), ("large.txt", false)] {
+        let hex: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let one = page.page(&point.link(&format!("path={hex}")));
+        assert_eq!(one.main().contains("<img"), is_shown, "{name}: {}", one.main());
+        assert_eq!(one.main().contains("Too large for a page"), !is_shown, "{name}");
+        if is_shown {
+            let image =
+                one.main().split("src=\"").nth(1).and_then(|rest| rest.split('"').next().map(str::to_owned));
+            let image = page.get(&image.expect("its address"));
+            assert_eq!((image.status, image.body.len()), (200, 3 << 20), "{name}");
+        }
     }
 }

@@ -47,6 +47,11 @@ impl Listed {
     pub fn is_of_subagent(&self) -> bool {
         self.kind == "dispatch" && self.parent_id.is_some()
     }
+
+    /// Whether the run can go back to before it, as far as a list tells.
+    pub fn is_target(&self) -> bool {
+        self.taken_back_by.is_none() && !self.is_pruned
+    }
 }
 
 /// The newest points of a run, newest first, those aside that a rollback took back unless `all`.

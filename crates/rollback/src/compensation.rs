@@ -25,7 +25,7 @@ use ic_saga::{Action, Compensation, State};
 use ic_store::Snapshot;
 
 pub use plan::{Scope, UndoPlan, plan};
-pub use saga::{Saga, Sink, Undoing};
+pub use saga::{Saga, Sink, Undoing, Unwatched};
 
 use ic_kernel::Kernel;
 use ic_worktree::{Settings, Workspace, paths_in_root};

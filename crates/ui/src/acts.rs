@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use ic_base::{Diagnosis, Result, RollbackId};
-use ic_rollback::compensation::Sink;
+use ic_base::{Code, Diagnosis, Result, RollbackId};
+use ic_rollback::compensation::Unwatched;
 use ic_rollback::{ResumeRequest, UndoRequest};
-use ic_saga::Compensation;
 use ic_worktree::Watch;
 use tokio::sync::watch;
 
@@ -62,6 +61,11 @@ impl Act {
         self.end.get()
     }
 
+    fn ends(&self, became: Result<RollbackId>) {
+        let _ = self.end.set(became);
+        self.is_over.send_replace(true);
+    }
+
     /// Waits for its end, but no longer than this.
     pub(crate) async fn wait(&self, patience: Duration) {
         let mut is_over = self.is_over.subscribe();
@@ -105,11 +109,16 @@ pub(crate) fn begin(app: &Arc<App>, deed: Deed) -> std::result::Result<Arc<Act>,
     }
     drop(all);
     let (app, done) = (app.clone(), act.clone());
-    // Its end is awaited by whoever ends the page: a thread that was left alone would be cut off in its midst.
-    tokio::task::spawn_blocking(move || {
-        let _ = done.end.set(carry_out(&app, &done.deed));
-        done.is_over.send_replace(true);
+    // It waits for no request. Its end is awaited by whoever ends the page.
+    let begun = std::thread::Builder::new().name("act".to_owned()).spawn(move || {
+        done.ends(carry_out(&app, &done.deed));
     });
+    if let Err(error) = begun {
+        act.ends(Err(Diagnosis::new(
+            Code::Io,
+            format!("No thread could be started: {error}. Nothing was changed."),
+        )));
+    }
     Ok(act)
 }
 
@@ -125,7 +134,7 @@ fn carry_out(app: &App, deed: &Deed) -> Result<RollbackId> {
             let run = kernel.read(|snapshot| kernel.run(snapshot, &wanted.run))?;
             let settings = app.project.settings(&kernel, &run.project_dir)?;
             let request = wanted.request(Some(plan));
-            let whole = ic_rollback::roll_back(&kernel, &settings, &request, &mut Unseen, &watch)?;
+            let whole = ic_rollback::roll_back(&kernel, &settings, &request, &mut Unwatched, &watch)?;
             whole.rollback.done.map(|(id, _)| id).ok_or_else(unrecorded)
         }
         Deed::Redo { rollback, without_effects, seen } => {
@@ -136,7 +145,7 @@ fn carry_out(app: &App, deed: &Deed) -> Result<RollbackId> {
         Deed::Resume(rollback) => {
             let settings = of_rollback(rollback)?;
             let request = ResumeRequest { rollback: rollback.as_str(), ..ResumeRequest::default() };
-            ic_rollback::resume(&kernel, &settings, &request, &mut Unseen, &watch)
+            ic_rollback::resume(&kernel, &settings, &request, &mut Unwatched, &watch)
                 .map(|outcome| outcome.remembered.id)
         }
     }
@@ -152,13 +161,5 @@ pub(crate) fn redo_of<'a>(
 }
 
 fn unrecorded() -> Diagnosis {
-    Diagnosis::new(ic_base::Code::Internal, "The rollback was not recorded.")
-}
-
-/// Nobody watches each effect: the journal tells of them.
-struct Unseen;
-
-impl Sink for Unseen {
-    fn begins(&mut self, _: &Compensation) {}
-    fn ended(&mut self, _: &Compensation) {}
+    Diagnosis::new(Code::Internal, "The rollback was not recorded.")
 }

@@ -34,7 +34,7 @@ pub(crate) struct App {
     pub(crate) interrupted: Arc<AtomicBool>,
     /// Becomes true when the page ends.
     pub(crate) ending: watch::Receiver<bool>,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
     /// The places of those who listen.
     pub(crate) listeners: Arc<Semaphore>,
 }
@@ -55,7 +55,7 @@ impl App {
             news,
             interrupted,
             ending,
-            turns: Semaphore::new(AT_ONCE),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
             listeners: Arc::new(Semaphore::new(LISTENERS)),
         }
     }
@@ -66,10 +66,14 @@ impl App {
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Result<T> {
         let ended = |why: String| Diagnosis::new(Code::Internal, format!("The request ended early: {why}."));
-        let turn = self.turns.acquire().await.map_err(|error| ended(error.to_string()))?;
+        let turn = self.turns.clone().acquire_owned().await.map_err(|error| ended(error.to_string()))?;
         let app = self.clone();
-        let done = tokio::task::spawn_blocking(move || work(&app)).await;
-        drop(turn);
-        done.map_err(|error| ended(error.to_string()))
+        // The turn is the thread's: a browser that goes away ends neither.
+        let done = tokio::task::spawn_blocking(move || {
+            let made = work(&app);
+            drop(turn);
+            made
+        });
+        done.await.map_err(|error| ended(error.to_string()))
     }
 }

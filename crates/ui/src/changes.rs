@@ -10,7 +10,6 @@ use ic_checkpoint::diff::{Change, Difference, State};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::rootfs::RootDir;
 use ic_checkpoint::unified::is_binary;
-use ic_events::hex;
 use ic_worktree::contents::Contents;
 use ic_worktree::{Changes, Which, Workspace};
 use maud::{Markup, html};
@@ -230,11 +229,13 @@ pub(crate) fn one(ask: &Ask<'_>, pair: &Pair<'_>, wanted: &[u8], view: View) -> 
         let Some(difference) = found else {
             return Err(Diagnosis::new(Code::PathNotFound, format!("{} does not differ.", path(wanted))));
         };
-        let body = if sizes(&difference).into_iter().any(|bytes| bytes > LARGE) {
-            too_large(pair, &difference)
-        } else {
-            content(contents, &difference, view, LINES_OF_ONE)?.0
+        let is_over = |most: u64| sizes(&difference).into_iter().any(|bytes| bytes > most);
+        let body = match is_over(image::LARGEST) {
+            true => None,
+            false if is_over(LARGE) => image::seen(contents, &difference)?,
+            false => Some(content(contents, &difference, view, LINES_OF_ONE)?.0),
         };
+        let body = body.unwrap_or_else(|| too_large(pair, &difference));
         Ok(html! {
             section.file {
                 header {
@@ -251,10 +252,11 @@ pub(crate) fn one(ask: &Ask<'_>, pair: &Pair<'_>, wanted: &[u8], view: View) -> 
 fn too_large(pair: &Pair<'_>, difference: &Difference) -> Markup {
     let to = pair.to.map(|to| format!(" {}", crate::flags::short(to))).unwrap_or_default();
     let from = crate::flags::short(pair.from);
-    let name = ic_base::shell_word(&ic_store::path_from_bytes(&difference.path).to_string_lossy());
+    // What is no UTF-8 cannot be typed as it stands here: its directory can.
+    let name = std::str::from_utf8(&difference.path).ok().map(ic_base::shell_word);
     html! {
         p.later { "Too large for a page: " (sizes_said(difference)) ". To see it:" }
-        pre { code { "ic checkpoint diff " (from) (to) " -- " (Line(&name)) } }
+        pre { code { "ic checkpoint diff " (from) (to) @if let Some(name) = &name { " -- " (Line(name)) } } }
     }
 }
 
@@ -274,8 +276,8 @@ fn content(
     }
     let (old, new) = (contents.older(difference)?, contents.newer(difference)?);
     let images = [(&difference.before, &old), (&difference.after, &new)];
-    if images.iter().any(|(_, content)| content.as_ref().is_some_and(|bytes| image::kind(bytes).is_some())) {
-        return Ok((pictures(contents, images)?, 4));
+    if image::is_among(&images) {
+        return Ok((image::pictures(contents, images)?, 4));
     }
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
     if is_binary(&old) || is_binary(&new) {
@@ -287,25 +289,6 @@ fn content(
         View::Split => lines::side_by_side(&lines),
     };
     Ok((drawn, lines.rows.len()))
-}
-
-/// Two images beside each other.
-fn pictures(contents: Contents<'_>, sides: [(&Option<State>, &Option<Vec<u8>>); 2]) -> Result<Markup> {
-    let mut drawn = Vec::new();
-    for ((state, content), name) in sides.into_iter().zip(["Before", "After"]) {
-        let Some(State::File { hash, size: bytes, .. }) = state else { continue };
-        let is_image = content.as_ref().is_some_and(|bytes| image::kind(bytes).is_some());
-        let is_kept = contents.objects.has(hash)?;
-        drawn.push(html! {
-            figure {
-                figcaption { (name) span.quiet { " " (size(*bytes)) } }
-                @if is_image && is_kept { img src={ "/image/" (hex(hash)) } alt={ (name) ", as the checkpoint has it" } loading="lazy"; }
-                @else if is_image { p.quiet { "It is in no checkpoint yet." } }
-                @else { p.quiet { "No image." } }
-            }
-        });
-    }
-    Ok(html! { div.pictures { @for one in &drawn { (one) } } })
 }
 
 fn has_directory(difference: &Difference) -> bool {

@@ -104,6 +104,7 @@ fn form(from: &str, to: &str) -> Markup {
             label { "From checkpoint" input name="from" required value=(from) spellcheck="false" autocomplete="off"; }
             label { "To checkpoint, or empty: the tree as it is" input name="to" value=(to) spellcheck="false" autocomplete="off"; }
             button type="submit" { "Compare" }
+            p.quiet { "The older one is shown first, whichever is given first." }
         }
     }
 }

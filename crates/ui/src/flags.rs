@@ -102,7 +102,14 @@ impl Wanted {
         }
     }
 
+    /// What stands in the address of its plan.
     fn pairs(&self) -> Vec<(&'static str, &str)> {
+        let reason = self.reason.as_deref().map(|reason| ("reason", reason));
+        self.decisions().into_iter().chain(reason).collect()
+    }
+
+    /// What it is about, and what is decided.
+    fn decisions(&self) -> Vec<(&'static str, &str)> {
         let goal = match &self.goal {
             Goal::To(point) => ("to", point.as_str()),
             Goal::Only(dispatch) => ("only", dispatch.as_str()),
@@ -132,9 +139,16 @@ impl Wanted {
         format!("/runs/{}/undo?{}", self.run, query(&pairs))
     }
 
-    /// Itself, in a form.
+    /// The address of its plan without a decision.
+    pub(crate) fn address_without(&self, name: &str) -> String {
+        let mut pairs = self.pairs();
+        pairs.retain(|(key, _)| *key != name);
+        format!("/runs/{}/undo?{}", self.run, query(&pairs))
+    }
+
+    /// Itself, in a form, which has a field for the reason.
     pub(crate) fn hidden(&self) -> Markup {
-        html! { @for (name, value) in self.pairs() { input type="hidden" name=(name) value=(value); } }
+        html! { @for (name, value) in self.decisions() { input type="hidden" name=(name) value=(value); } }
     }
 
     /// The same as a command.
@@ -144,13 +158,16 @@ impl Wanted {
             Goal::Only(dispatch) => format!("--dispatch {}", short(dispatch)),
         };
         let decided = DECISIONS.iter().filter(|(_, name, _)| self.is_decided(name));
-        format!("ic undo {goal}{}", decided.map(|(flag, ..)| format!(" {flag}")).collect::<String>())
+        let flags: String = decided.map(|(flag, ..)| format!(" {flag}")).collect();
+        let reason =
+            self.reason.as_deref().map(|reason| format!(" --reason {}", ic_base::shell_word(reason)));
+        format!("ic undo {goal}{flags}{}", reason.unwrap_or_default())
     }
 
-    /// What was decided, in words.
-    pub(crate) fn decided(&self) -> Vec<&'static str> {
+    /// What was decided: its name, and in words.
+    pub(crate) fn decided(&self) -> Vec<(&'static str, &'static str)> {
         let decided = DECISIONS.iter().filter(|(_, name, _)| self.is_decided(name));
-        decided.map(|(_, _, what)| *what).collect()
+        decided.map(|(_, name, what)| (*name, *what)).collect()
     }
 }
 
@@ -184,6 +201,7 @@ mod tests {
         for query in [
             "to=dispatch%3A3f9a12c4",
             "only=3f9a12c4&files=1&pivot=1",
+            "to=created&files=1&reason=it%20is%20wrong",
             "to=step%3Aa%26b%232&keep=1&workers=1&commits=1",
         ] {
             let one = wanted(query);
@@ -227,5 +245,10 @@ mod tests {
             assert!(wanted("to=created").address_with(name).ends_with(&format!("&{name}=1")));
         }
         assert!(!wanted("to=created&files=1").address_with("keep").contains("files"));
+        let one = wanted("to=created&files=1&reason=it+is+wrong");
+        assert!(one.address_with("commits").contains("reason=it"), "{}", one.address_with("commits"));
+        let without = wanted(one.address_without("files").split_once('?').unwrap().1);
+        assert_eq!((without.force.files, without.reason.as_deref()), (false, Some("it is wrong")));
+        assert_eq!(one.command(), "ic undo created --run 3c6ef362 --force-files --reason 'it is wrong'");
     }
 }

@@ -5,13 +5,17 @@ use std::io::{self, Write};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ic_base::{Code, Diagnosis, Result};
-use ic_events::parse_hex;
+use ic_checkpoint::diff::{Difference, State};
+use ic_events::{hex, parse_hex};
+use ic_worktree::contents::Contents;
+use maud::{Markup, html};
 
 use crate::app::App;
 use crate::headers::POLICY_OF_CONTENT;
+use crate::text::size;
 
 /// Larger ones are not shown.
-const LARGEST: usize = 12 << 20;
+pub(crate) const LARGEST: u64 = 12 << 20;
 
 /// What kind of image bytes are, by how they begin. A format that can hold a script is none of them.
 pub(crate) fn kind(bytes: &[u8]) -> Option<&'static str> {
@@ -22,6 +26,43 @@ pub(crate) fn kind(bytes: &[u8]) -> Option<&'static str> {
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
         _ => None,
     }
+}
+
+/// Both sides of an image; `None`: it is none.
+pub(crate) fn seen(contents: Contents<'_>, difference: &Difference) -> Result<Option<Markup>> {
+    if contents.is_gone(difference)? {
+        return Ok(None);
+    }
+    let (old, new) = (contents.older(difference)?, contents.newer(difference)?);
+    let images = [(&difference.before, &old), (&difference.after, &new)];
+    is_among(&images).then(|| pictures(contents, images)).transpose()
+}
+
+/// Whether one of the sides of a difference is an image.
+pub(crate) fn is_among(sides: &[(&Option<State>, &Option<Vec<u8>>); 2]) -> bool {
+    sides.iter().any(|(_, content)| content.as_ref().is_some_and(|bytes| kind(bytes).is_some()))
+}
+
+/// Two images beside each other.
+pub(crate) fn pictures(
+    contents: Contents<'_>,
+    sides: [(&Option<State>, &Option<Vec<u8>>); 2],
+) -> Result<Markup> {
+    let mut drawn = Vec::new();
+    for ((state, content), name) in sides.into_iter().zip(["Before", "After"]) {
+        let Some(State::File { hash, size: bytes, .. }) = state else { continue };
+        let is_image = content.as_ref().is_some_and(|bytes| kind(bytes).is_some());
+        let is_kept = contents.objects.has(hash)?;
+        drawn.push(html! {
+            figure {
+                figcaption { (name) span.quiet { " " (size(*bytes)) } }
+                @if is_image && is_kept { img src={ "/image/" (hex(hash)) } alt={ (name) ", as the checkpoint has it" } loading="lazy"; }
+                @else if is_image { p.quiet { "It is in no checkpoint yet." } }
+                @else { p.quiet { "No image." } }
+            }
+        });
+    }
+    Ok(html! { div.pictures { @for one in &drawn { (one) } } })
 }
 
 /// The image with this hash.
@@ -52,7 +93,7 @@ struct Bounded(Vec<u8>);
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > LARGEST {
+        if (self.0.len() + bytes.len()) as u64 > LARGEST {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
         self.0.extend_from_slice(bytes);

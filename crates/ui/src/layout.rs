@@ -1,7 +1,7 @@
 //! What every page has around its own content.
 
 use axum::http::StatusCode;
-use ic_base::Diagnosis;
+use ic_base::{Diagnosis, Seq};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::app::App;
@@ -76,8 +76,8 @@ impl Theme {
     }
 }
 
-/// A page whole. `at`: the address that it is shown at.
-pub(crate) fn whole(app: &App, theme: Theme, at: &str, page: &Page) -> Markup {
+/// A page whole. `at`: the address that it is shown at; `seq`: the newest event before it was made.
+pub(crate) fn whole(app: &App, theme: Theme, at: &str, seq: Seq, page: &Page) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" data-theme=(theme.as_str()) {
@@ -91,7 +91,7 @@ pub(crate) fn whole(app: &App, theme: Theme, at: &str, page: &Page) -> Markup {
                 link rel="stylesheet" href=(STYLE.address());
                 script src=(SCRIPT.address()) defer {}
             }
-            body data-follows=[page.follows.as_deref()] data-seq=(*app.news.borrow()) {
+            body data-follows=[page.follows.as_deref()] data-seq=(seq) {
                 a.skip href="#main" { "Skip to the content" }
                 (head(app, theme, at))
                 main #main tabindex="-1" { (page.body) }

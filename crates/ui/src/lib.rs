@@ -24,6 +24,7 @@ mod headers;
 mod image;
 mod layout;
 mod lines;
+mod named;
 mod news;
 mod params;
 mod plan;

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use crate::ask::Ask;
 use crate::changes::{self, Pair, View};
 use crate::layout::{Page, notice, trail};
-use crate::run::{changed, is_target, kind, point_address, title, undo_address};
+use crate::run::{changed, kind, point_address, title, undo_address};
 use crate::runs::address;
 use crate::text::{EMPTY, Shown, counted, query, when};
 
@@ -48,7 +48,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
                 span.kind.(point.kind) { (kind(point)) }
                 h1 { (Shown(title(point))) }
             }
-            @if is_target(point) { a.button.primary href=(undo_address(&run, point)) data-undo { "Undo to here" } }
+            @if point.is_target() { a.button.primary href=(undo_address(&run, point)) data-undo { "Undo to here" } }
         }
         p.facts {
             code { (Shown(&point.reference)) }

@@ -13,8 +13,8 @@ use maud::{Markup, html};
 use crate::acts::redo_of;
 use crate::ask::Ask;
 use crate::layout::{Page, notice, said, token, trail};
+use crate::named::{state_of, went_back};
 use crate::plan;
-use crate::run::went_back;
 use crate::runs::address;
 use crate::text::{EMPTY, Shown, counted, grouped, when};
 
@@ -66,14 +66,7 @@ fn of(ask: &Ask<'_>, found: &Found, before: &Markup) -> Page {
 }
 
 fn badge(rollback: &RollbackRecord, is_at_work: bool) -> Markup {
-    let (kind, word) = match rollback.status {
-        RollbackStatus::Done => ("good", "done"),
-        RollbackStatus::InProgress | RollbackStatus::Stopped if is_at_work => ("live", "under way"),
-        RollbackStatus::InProgress => ("warn", "interrupted"),
-        RollbackStatus::Stopped => ("bad", "stopped"),
-        RollbackStatus::Aborted => ("quiet", "aborted"),
-        RollbackStatus::Undone => ("quiet", "redone"),
-    };
+    let (kind, word) = state_of(rollback, is_at_work);
     html! { span class={ "badge " (kind) } { (word) } }
 }
 
@@ -207,6 +200,9 @@ pub(crate) fn redo_refused(
     error: &Diagnosis,
 ) -> Result<Page> {
     let found = find(ask, rollback.as_str())?;
+    if let Some(page) = left_unfinished(ask, &found.run, error)? {
+        return Ok(page);
+    }
     let why = if error.code() == Code::PlanChanged {
         notice(
             "warn",
@@ -237,9 +233,14 @@ fn redo_shown(ask: &Ask<'_>, found: &Found, without_effects: bool, before: &Mark
             Ok(undone) => { (redo_plan(ask, run, undone, without_effects)) }
             Err(error) => { (redo_in_the_way(rollback, error)) }
         }
-        p.quiet { "The same on the command line: " code.command { "ic rollback undo " (rollback.id.short()) @if without_effects { " --without-effects" } } }
+        p.quiet { "The same on the command line: " code.command { (redo_command(rollback, without_effects)) } }
     };
     Page::new("Redo", body).with(status)
+}
+
+fn redo_command(rollback: &RollbackRecord, without_effects: bool) -> String {
+    let effects = if without_effects { " --without-effects" } else { "" };
+    format!("ic rollback undo {}{effects}", rollback.id.short())
 }
 
 fn redo_plan(ask: &Ask<'_>, run: &Run, undone: &Undone, without_effects: bool) -> Markup {
@@ -247,8 +248,9 @@ fn redo_plan(ask: &Ask<'_>, run: &Run, undone: &Undone, without_effects: bool) -
     html! {
         p.lead { "This is what would come back. Nothing has been changed yet." }
         (plan::redo(undone))
-        @if ask.app.read_only { p.quiet { "This page is read-only." } }
-        @else {
+        @if ask.app.read_only {
+            p.quiet { "This page is read-only. To do it: " code.command { (redo_command(&undone.remembered, without_effects)) " --expect-plan " (hash) " --yes" } }
+        } @else {
             form.confirm method="post" action={ "/rollbacks/" (id) "/redo" } {
                 (token(ask.app))
                 input type="hidden" name="plan" value=(hash);
@@ -275,11 +277,20 @@ fn redo_in_the_way(rollback: &RollbackRecord, error: &Diagnosis) -> Markup {
     )
 }
 
-/// The rollback as it is, for who could not resume it.
+/// The rollback as it is, for who could not finish it.
 pub(crate) fn resume_refused(ask: &Ask<'_>, rollback: &RollbackId, error: &Diagnosis) -> Result<Page> {
-    let found = find(ask, rollback.as_str())?;
-    let why = notice("bad", "It was not resumed", &html! { (said(error)) });
-    Ok(of(ask, &found, &why).with(StatusCode::CONFLICT))
+    Ok(stopped(ask, &find(ask, rollback.as_str())?, error))
+}
+
+/// What an act left of a run that ended with an error: the rollback that is not finished. `None`: there is none, and nothing was changed.
+pub(crate) fn left_unfinished(ask: &Ask<'_>, run: &Run, error: &Diagnosis) -> Result<Option<Page>> {
+    let open = ask.read(|snapshot| table::unfinished_of(snapshot, &run.id))?;
+    open.map(|open| Ok(stopped(ask, &find(ask, open.id.as_str())?, error))).transpose()
+}
+
+fn stopped(ask: &Ask<'_>, found: &Found, error: &Diagnosis) -> Page {
+    let why = notice("bad", "It is not finished", &html! { (said(error)) });
+    of(ask, found, &why).with(StatusCode::CONFLICT)
 }
 
 /// How far a rollback is, or what is under way in a run, that was begun from here.

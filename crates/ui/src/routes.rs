@@ -148,9 +148,11 @@ async fn shown(
     show: impl FnOnce(&Ask<'_>) -> Result<Page> + Send + 'static,
 ) -> Response {
     let made = app.blocking(move |app| {
+        // Before anything is read: what happens meanwhile makes the page old.
+        let seq = *app.news.borrow();
         let page = with_ask(app, &path, &params, show);
         let page = page.unwrap_or_else(|error| fail::page(&error));
-        sent(app, theme, &at, &page)
+        (page.status, Html(whole(app, theme, &at, seq, &page).into_string())).into_response()
     });
     made.await.unwrap_or_else(|error| sent(app, theme, "/", &fail::page(&error)))
 }
@@ -167,7 +169,7 @@ fn with_ask<T>(
 }
 
 fn sent(app: &App, theme: Theme, at: &str, page: &Page) -> Response {
-    (page.status, Html(whole(app, theme, at, page).into_string())).into_response()
+    (page.status, Html(whole(app, theme, at, *app.news.borrow(), page).into_string())).into_response()
 }
 
 fn not_here() -> Diagnosis {
@@ -214,7 +216,14 @@ async fn post(app: &Arc<App>, parts: &[&str], form: &Params, theme: Theme) -> Re
         Err(error) => return sent(app, theme, "/", &fail::page(&error)),
     };
     match begun {
-        Ok(act) => became(app, act, theme).await,
+        Ok(act) => {
+            act.wait(PATIENCE).await;
+            match act.end() {
+                Some(_) => became(app, act, theme).await,
+                // What is not over is asked for again, at an address that shows it.
+                None => to(&format!("/acts/{}", act.number)),
+            }
+        }
         Err(running) => {
             let error =
                 Diagnosis::new(Code::Busy, "This page is doing something else now. Nothing was changed.")
@@ -234,12 +243,16 @@ fn set_theme(form: &Params) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, back), (header::SET_COOKIE, cookie)]).into_response()
 }
 
+/// Leads a browser on, to what it asks for with GET.
+fn to(location: &str) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
+}
+
 /// What became of an act, as far as it is.
 async fn became(app: &Arc<App>, act: Arc<Act>, theme: Theme) -> Response {
     act.wait(PATIENCE).await;
     if let Some(Ok(id)) = act.end() {
-        let location = format!("/rollbacks/{id}");
-        return (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response();
+        return to(&format!("/rollbacks/{id}"));
     }
     let at = format!("/acts/{}", act.number);
     let (path, params) = (vec!["acts".to_owned(), act.number.to_string()], Params::default());

@@ -12,6 +12,7 @@ use maud::{Markup, html};
 
 use crate::ask::Ask;
 use crate::layout::{Page, notice, older, trail};
+use crate::named::{state_of, went_back};
 use crate::runs::{address, badge, chain, status_of, worker};
 use crate::text::{EMPTY, Shown, counted, of_path, query, rounded, when};
 use crate::timeline;
@@ -134,7 +135,7 @@ fn point_row(
     (point, files, commits): (&Listed, Option<Files>, Option<usize>),
 ) -> Markup {
     let is_over = !entry.taken_back_by.is_empty() || point.is_undone;
-    let target = is_target(point).then(|| undo_address(run, point));
+    let target = point.is_target().then(|| undo_address(run, point));
     html! {
         li.entry.point.(format!("depth{}", depth(entry))).over[is_over] data-row {
             span.kind.(point.kind) { (kind(point)) }
@@ -178,37 +179,10 @@ fn rollback_row(ask: &Ask<'_>, entry: &Entry, rollback: &RollbackRecord) -> Mark
     }
 }
 
-/// What a rollback did, in a line.
-pub(crate) fn went_back(rollback: &RollbackRecord) -> Markup {
-    match (rollback.point(), rollback.only()) {
-        (_, Some(only)) => html! { "Undid dispatch " (only.short()) " alone" },
-        (Some(point), _) => html! { "Went back to before " (Shown(point)) },
-        (None, None) if rollback.include_target => {
-            html! { "Went back to the start of " (Shown(&rollback.to_phase)) }
-        }
-        (None, None) => html! { "Went back to " (Shown(&rollback.to_phase)) },
-    }
-}
-
 /// How far a rollback is, where it does not simply stand.
 fn state(ask: &Ask<'_>, rollback: &RollbackRecord) -> Option<&'static str> {
-    match rollback.status {
-        RollbackStatus::Done => None,
-        RollbackStatus::InProgress | RollbackStatus::Stopped
-            if ic_rollback::is_at_work(ask.kernel, rollback) =>
-        {
-            Some("under way")
-        }
-        RollbackStatus::InProgress => Some("interrupted"),
-        RollbackStatus::Stopped => Some("stopped"),
-        RollbackStatus::Aborted => Some("aborted"),
-        RollbackStatus::Undone => Some("redone"),
-    }
-}
-
-/// Whether the run can go back to before a point, as far as a list tells.
-pub(crate) fn is_target(point: &Listed) -> bool {
-    point.taken_back_by.is_none() && !point.is_pruned
+    let is_at_work = !rollback.status.is_over() && ic_rollback::is_at_work(ask.kernel, rollback);
+    (rollback.status != RollbackStatus::Done).then(|| state_of(rollback, is_at_work).1)
 }
 
 /// The address of a point.

@@ -18,14 +18,14 @@ use maud::{Markup, html};
 
 use crate::ask::Ask;
 use crate::run::{point_address, title};
-use crate::text::{EMPTY, counted};
+use crate::text::counted;
 use layout::{Bar, Look, Mark, Sort, laid_out};
 
 /// So many of the newest points and rollbacks are drawn.
 const MARKS: usize = 120;
 
 /// So many of the newest dispatches are looked at.
-const DISPATCHES: i64 = 200;
+const DISPATCHES: usize = 200;
 
 /// The timeline of a run.
 pub(crate) fn of_run(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
@@ -40,11 +40,9 @@ pub(crate) fn of_run(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
     let bars = work.iter().map(bar).collect();
     let sessions = sessions(ask, &work)?;
     let drawing = laid_out(marks, bars, sessions);
-    let cut = match (log.has_more, has_older) {
-        (false, false) => EMPTY,
-        _ => {
-            html! { p.cut { "The newest " (counted(MARKS, "point")) " are drawn; older ones stand in the list." } }
-        }
+    let cut = html! {
+        @if log.has_more { p.cut { "The newest " (counted(MARKS, "point")) " are drawn; older ones stand in the list." } }
+        @if has_older { p.cut { "The newest " (counted(DISPATCHES, "dispatch")) " are drawn." } }
     };
     Ok(html! {
         div.timeline tabindex="0" role="region" aria-label="Timeline, oldest to newest" data-to-end {
@@ -98,14 +96,19 @@ fn mark(run: &Run, entry: &Entry) -> Mark {
     }
 }
 
-/// The dispatches that were at work since an event, oldest first, and whether there are older ones.
+/// The dispatches that were at work since an event, oldest first, and whether some of them are left out.
 fn work(ask: &Ask<'_>, run: &Run, since: Seq) -> Result<(Vec<Dispatch>, bool)> {
-    let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: DISPATCHES };
+    let at_most = i64::try_from(DISPATCHES).unwrap_or(i64::MAX).saturating_add(1);
+    let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: at_most };
     let mut all = ask.read(|snapshot| dispatch::list(snapshot, &filter))?;
-    let found = all.len();
-    all.retain(|one| one.started_at.is_some() && one.finished_seq.is_none_or(|end| end >= since));
+    let was_at_work =
+        |one: &Dispatch| one.started_at.is_some() && one.finished_seq.is_none_or(|end| end >= since);
+    // What ended before the first point that is drawn is no part of the drawing.
+    let has_older = all.len() > DISPATCHES && all.last().is_some_and(was_at_work);
+    all.truncate(DISPATCHES);
+    all.retain(was_at_work);
     all.reverse();
-    Ok((all.clone(), all.len() < found))
+    Ok((all, has_older))
 }
 
 fn bar(work: &Dispatch) -> Bar {

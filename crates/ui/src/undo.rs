@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use ic_base::{Code, Diagnosis, Result};
 use ic_dispatch::dispatch;
 use ic_phase::Run;
+use ic_rollback::compensation::Unwatched;
 use ic_rollback::{LayeredRollback, Refusal};
 use ic_worktree::Watch;
 use maud::{Markup, html};
@@ -12,6 +13,7 @@ use crate::ask::Ask;
 use crate::flags::{Goal, Wanted, decisions, short};
 use crate::layout::{Page, notice, said, token, trail};
 use crate::plan;
+use crate::rollback;
 use crate::runs::address;
 use crate::text::Shown;
 
@@ -25,13 +27,21 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
 /// The plan as it is now, for who was refused: what stood in the way, and what would be done instead.
 pub(crate) fn refused(ask: &Ask<'_>, wanted: &Wanted, error: &Diagnosis) -> Result<Page> {
     let run = ask.read(|snapshot| ask.kernel.run(snapshot, &wanted.run))?;
+    if let Some(page) = rollback::left_unfinished(ask, &run, error)? {
+        return Ok(page);
+    }
     Ok(shown(ask, &run, wanted, Some(error))?.with(StatusCode::CONFLICT))
 }
 
 fn shown(ask: &Ask<'_>, run: &Run, wanted: &Wanted, refused: Option<&Diagnosis>) -> Result<Page> {
     let settings = ask.app.project.settings(ask.kernel, &run.project_dir)?;
-    let planned =
-        ic_rollback::roll_back(ask.kernel, &settings, &wanted.request(None), &mut Nobody, &Watch::default());
+    let planned = ic_rollback::roll_back(
+        ask.kernel,
+        &settings,
+        &wanted.request(None),
+        &mut Unwatched,
+        &Watch::default(),
+    );
     let title = match &wanted.goal {
         Goal::To(point) => format!("Undo to before {point}"),
         Goal::Only(dispatch) => format!("Undo only the dispatch {}", short(dispatch)),
@@ -79,7 +89,13 @@ fn whole_plan(ask: &Ask<'_>, run: &Run, wanted: &Wanted, whole: &LayeredRollback
     html! {
         p.lead { "This is what would be done. Nothing has been changed yet." }
         @let decided = wanted.decided();
-        @if !decided.is_empty() { ul.decided { @for what in &decided { li { "Decided: " (what) } } } }
+        @if !decided.is_empty() {
+            ul.decided {
+                @for (name, what) in &decided {
+                    li { "Decided: " (what) " " a href=(wanted.address_without(name)) { "Decide otherwise" } }
+                }
+            }
+        }
         @for refusal in &whole.refusals { (self::refusal(wanted, refusal)) }
         (plan::layers(whole))
         @if whole.refusals.is_empty() { (confirm(ask, run, wanted, &whole.rollback.plan_hash)) }
@@ -124,12 +140,4 @@ fn confirm(ask: &Ask<'_>, run: &Run, wanted: &Wanted, hash: &str) -> Markup {
             p.quiet { "Exactly this plan: " code.hash { (hash) } }
         }
     }
-}
-
-/// Nobody watches a plan that is made.
-struct Nobody;
-
-impl ic_rollback::compensation::Sink for Nobody {
-    fn begins(&mut self, _: &ic_saga::Compensation) {}
-    fn ended(&mut self, _: &ic_saga::Compensation) {}
 }

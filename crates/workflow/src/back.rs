@@ -58,8 +58,14 @@ pub(crate) fn look(
     // What a dead executor left running is ended before the rollback begins, and does not refuse it.
     let workers = Force { workers: is_left, ..Force::default() };
     let request = request(&run, &aim, overrides, overrides.force.or(workers), true);
-    let whole = ic_rollback::roll_back(kernel, settings, &request, &mut Nobody, &Watch::default())
-        .map_err(|error| with_a_way(error, &run.id, &aim))?;
+    let whole = ic_rollback::roll_back(
+        kernel,
+        settings,
+        &request,
+        &mut ic_rollback::compensation::Unwatched,
+        &Watch::default(),
+    )
+    .map_err(|error| with_a_way(error, &run.id, &aim))?;
     Ok((aim, whole))
 }
 
@@ -291,12 +297,4 @@ fn with_a_way(error: Diagnosis, run: &RunId, aim: &Aim) -> Diagnosis {
         },
     };
     error.hint(hint)
-}
-
-/// A look undoes nothing, so nobody hears of it.
-struct Nobody;
-
-impl ic_rollback::compensation::Sink for Nobody {
-    fn begins(&mut self, _: &ic_saga::Compensation) {}
-    fn ended(&mut self, _: &ic_saga::Compensation) {}
 }

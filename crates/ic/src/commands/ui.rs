@@ -6,8 +6,8 @@ use crate::commands::prelude::*;
 ///
 /// It shows each run as a timeline, what changed at each point, and the plan of an undo before it is done. It answers
 /// on 127.0.0.1 alone, and only to who has the key in the address that it prints: keep that address to yourself. Ctrl-C
-/// ends it; an undo that is under way stops, with the command that undoes an effect, and ic rollback resume
-/// finishes it.
+/// ends it. An undo that is under way then stops, and so does a command that is undoing an effect; ic rollback
+/// resume finishes it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic ui                       # then open the address that it prints

@@ -31,6 +31,15 @@ pub trait Sink {
     fn ended(&mut self, compensation: &Compensation);
 }
 
+/// Nobody watches: a plan is made, or the journal tells.
+#[derive(Debug, Clone, Copy)]
+pub struct Unwatched;
+
+impl Sink for Unwatched {
+    fn begins(&mut self, _: &Compensation) {}
+    fn ended(&mut self, _: &Compensation) {}
+}
+
 /// The right to execute or compensate a run, until it is dropped.
 pub struct Saga<'k> {
     /// The ledger and what belongs to it.

@@ -18,8 +18,10 @@
   };
 
   const follow = (selector) => {
-    const row = rows()[at];
-    const link = (row && row.querySelector(selector)) || document.querySelector(`main ${selector}`);
+    const all = rows(), row = all[at];
+    // A line that cannot be undone is not another one: only where no line can, the page's own button is meant.
+    const isOfLines = row && all.some((one) => one.querySelector(selector));
+    const link = isOfLines ? row.querySelector(selector) : document.querySelector(`main ${selector}`);
     if (link) link.click();
   };
 
