@@ -53,18 +53,15 @@ pub(crate) struct Call {
     pub(crate) takes: Takes,
 }
 
-/// The names of the arguments of a tool.
+/// The arguments of a tool, by their schema: it is made where somebody is told of them.
 #[derive(Debug, Clone)]
-pub(crate) struct Takes(Vec<String>);
+pub(crate) struct Takes(fn() -> Value);
 
 impl Takes {
-    fn of<I: Input>() -> Self {
-        let known = input_schema::<I>();
-        Self(known["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect())
-    }
-
     fn hint(&self) -> String {
-        format!("it takes: {}", self.0.join(", "))
+        let known = (self.0)();
+        let names = known["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+        format!("it takes: {}", names.collect::<Vec<_>>().join(", "))
     }
 
     /// An error of a command line in the words of the tool: who calls it types no flags.
@@ -229,9 +226,14 @@ impl Kind {
 fn read<I: Input>(arguments: JsonObject, own: Option<&str>) -> Result<Call> {
     let input: I = serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         Diagnosis::new(Code::InvalidValue, format!("The arguments cannot be read: {error}."))
-            .hint(Takes::of::<I>().hint())
+            .hint(Takes(input_schema::<I>).hint())
     })?;
-    Ok(Call { words: input.words(own)?, step: input.step(), page: input.page(), takes: Takes::of::<I>() })
+    Ok(Call {
+        words: input.words(own)?,
+        step: input.step(),
+        page: input.page(),
+        takes: Takes(input_schema::<I>),
+    })
 }
 
 fn input_schema<I: Input>() -> Value {

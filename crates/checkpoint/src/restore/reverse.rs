@@ -10,7 +10,7 @@ mod own;
 mod renames;
 mod replay;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ic_base::Result;
 use ic_events::Hash;
@@ -189,13 +189,6 @@ impl Work<'_> {
         self.wanted.insert(path.to_vec(), (now, first));
     }
 
-    /// A conflict, unless the path has one already: it is in the way once.
-    fn add_conflict(&mut self, path: Vec<u8>, why: String) {
-        if !self.reversed.conflicts.iter().any(|(known, _)| *known == path) {
-            self.reversed.conflicts.push((path, why));
-        }
-    }
-
     /// Directories that the work made stay where something of others is in them.
     fn keep_directories(&mut self) -> Result<()> {
         let is_directory = |state: &Option<State>| matches!(state, Some(State::Directory { .. }));
@@ -215,7 +208,7 @@ impl Work<'_> {
             let Some((_, to)) = self.wanted.remove(&path) else { continue };
             let stays = String::from_utf8_lossy(&stays).into_owned();
             if to.is_some() {
-                self.add_conflict(path, format!("others keep {stays} in it"));
+                self.reversed.conflicts.push((path, format!("others keep {stays} in it")));
             } else {
                 self.reversed.left.push((path, format!("{stays} stays in it")));
             }
@@ -254,7 +247,8 @@ impl Work<'_> {
             };
             if !matches!(then, Some(State::Directory { .. })) {
                 self.wanted.remove(&path);
-                self.add_conflict(path, "others removed the directory that it was in".to_owned());
+                let why = "others removed the directory that it was in".to_owned();
+                self.reversed.conflicts.push((path, why));
             }
         }
         Ok(())
@@ -263,6 +257,9 @@ impl Work<'_> {
     fn done(self) -> Reversed {
         let changes = self.wanted.into_iter().filter(|(_, (now, to))| !is_same(now.as_ref(), to.as_ref()));
         let differences = changes.map(|(path, (before, after))| Difference { path, before, after });
-        Reversed { differences: differences.collect(), ..self.reversed }
+        // A path is in the way once, for what was found first.
+        let (mut seen, mut conflicts) = (HashSet::new(), self.reversed.conflicts);
+        conflicts.retain(|(path, _)| seen.insert(path.clone()));
+        Reversed { differences: differences.collect(), conflicts, ..self.reversed }
     }
 }

@@ -20,12 +20,7 @@ impl Own {
         is_of_others: impl Fn(&[u8]) -> bool,
     ) -> Result<()> {
         let renames = renames(objects, from, to, is_of_others)?;
-        for (path, new) in &renames {
-            // It may have had another name in between.
-            for name in self.renamed.values_mut().filter(|name| *name == path) {
-                name.clone_from(new);
-            }
-        }
+        follow(self.renamed.values_mut(), &renames);
         let own = renames.into_iter().filter(|(path, _)| self.changes.contains_key(path));
         self.renamed.extend(own.collect::<Vec<_>>());
         Ok(())
@@ -40,23 +35,31 @@ impl Own {
     pub(super) fn new_names(&self, objects: &Objects, now: &Hash) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
         let mut names: HashMap<_, _> = self.renamed.clone().into_iter().collect();
         let Some(last) = &self.last_look else { return Ok(names) };
-        for (path, new) in renames(objects, last, now, |_| true)? {
-            for name in names.values_mut().filter(|name| **name == path) {
-                name.clone_from(&new);
-            }
+        let renames = renames(objects, last, now, |_| true)?;
+        follow(names.values_mut(), &renames);
+        for (path, new) in renames {
             names.entry(path).or_insert(new);
         }
         Ok(names)
     }
 }
 
-/// The files that have another name in the later of two trees.
+/// What has another name again.
+fn follow<'n>(names: impl Iterator<Item = &'n mut Vec<u8>>, renames: &HashMap<Vec<u8>, Vec<u8>>) {
+    for name in names {
+        if let Some(new) = renames.get(name) {
+            name.clone_from(new);
+        }
+    }
+}
+
+/// The files that have another name in the later of two trees: what it is, by what it was.
 fn renames(
     objects: &Objects,
     from: &Hash,
     to: &Hash,
     counts: impl Fn(&[u8]) -> bool,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
     let (mut gone, mut come) = (Vec::new(), HashMap::new());
     diff::diff(objects, Some(from), Some(to), &mut |difference| {
         match (&difference.before, &difference.after) {
