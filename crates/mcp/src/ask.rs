@@ -43,16 +43,29 @@ pub(crate) fn way(context: &RequestContext<RoleServer>) -> Option<Way> {
     Some(if is_new { Way::Answer } else { Way::Request })
 }
 
-/// Asks by a request. A client that does not answer says no.
-pub(crate) async fn request(context: &RequestContext<RoleServer>, plan: &str) -> bool {
+/// What came of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// The person approved.
+    Yes,
+    /// The person refused.
+    No,
+    /// Nobody decided: a client that runs without a person cancels what it is asked, or accepts an empty form.
+    Nobody,
+}
+
+/// Asks by a request.
+pub(crate) async fn request(context: &RequestContext<RoleServer>, plan: &str) -> Decision {
     let asked = ServerRequest::ElicitRequest(question(plan));
     let options = PeerRequestOptions::with_timeout(PATIENCE);
-    let Ok(handle) = context.peer.send_request_with_option(asked, options).await else { return false };
+    let Ok(handle) = context.peer.send_request_with_option(asked, options).await else {
+        return Decision::Nobody;
+    };
     match handle.await_response().await {
         Ok(ClientResult::ElicitResult(result)) => {
-            serde_json::to_value(result).is_ok_and(|answer| is_yes(&answer))
+            serde_json::to_value(result).map_or(Decision::Nobody, |answer| decision(&answer))
         }
-        _ => false,
+        _ => Decision::Nobody,
     }
 }
 
@@ -62,11 +75,11 @@ pub(crate) fn input_required(plan: &str, hash: &str) -> InputRequiredResult {
     InputRequiredResult::new(Some(requests), Some(hash.to_owned()))
 }
 
-/// The hash of the plan that a person was shown, and whether they accepted it; `None`: nobody was asked.
-pub(crate) fn answered(request: &CallToolRequestParams) -> Option<(&str, bool)> {
+/// The hash of the plan that a person was to be shown, and what came of it; `None`: nobody was asked.
+pub(crate) fn answered(request: &CallToolRequestParams) -> Option<(&str, Decision)> {
     let hash = request.request_state.as_deref()?;
     let answer = request.input_responses.as_ref().and_then(|answers| answers.get(APPROVE));
-    Some((hash, answer.is_some_and(is_yes)))
+    Some((hash, answer.map_or(Decision::Nobody, decision)))
 }
 
 fn question(plan: &str) -> ElicitRequest {
@@ -87,9 +100,13 @@ fn question(plan: &str) -> ElicitRequest {
     })
 }
 
-/// Whether an answer is the yes of a person: accepted, and the question answered.
-fn is_yes(answer: &Value) -> bool {
-    answer["action"] == "accept" && answer["content"][APPROVE] == true
+/// What an answer says. A yes is accepted, and the question is answered.
+fn decision(answer: &Value) -> Decision {
+    match (answer["action"].as_str(), answer["content"][APPROVE].as_bool()) {
+        (Some("accept"), Some(true)) => Decision::Yes,
+        (Some("accept"), Some(false)) | (Some("decline"), _) => Decision::No,
+        _ => Decision::Nobody,
+    }
 }
 
 #[cfg(test)]
@@ -100,17 +117,22 @@ mod tests {
 
     #[test]
     fn only_an_answered_question_is_a_yes() {
-        assert!(is_yes(&json!({ "action": "accept", "content": { "approve": true } })));
+        assert_eq!(decision(&json!({ "action": "accept", "content": { "approve": true } })), Decision::Yes);
+        for no in [
+            json!({ "action": "accept", "content": { "approve": false } }),
+            json!({ "action": "decline", "content": { "approve": true } }),
+            json!({ "action": "decline" }),
+        ] {
+            assert_eq!(decision(&no), Decision::No, "{no}");
+        }
         for other in [
             json!({ "action": "accept" }),
             json!({ "action": "accept", "content": {} }),
-            json!({ "action": "accept", "content": { "approve": false } }),
             json!({ "action": "accept", "content": { "approve": "true" } }),
-            json!({ "action": "decline", "content": { "approve": true } }),
             json!({ "action": "cancel" }),
             json!(null),
         ] {
-            assert!(!is_yes(&other), "{other}");
+            assert_eq!(decision(&other), Decision::Nobody, "{other}");
         }
     }
 }

@@ -18,7 +18,7 @@ use rmcp::{ErrorData, RoleServer, ServiceExt};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::ask::{self, Way};
+use crate::ask::{self, Decision, Way};
 use crate::catalogue::{self, Call, TOOLS};
 use crate::commands::{Commands, Said};
 use crate::step::Step;
@@ -159,7 +159,7 @@ impl<C: Commands> Server<C> {
         let answered = ask::answered(request).filter(|_| step == Step::PlanAndAsk);
         let approved = match (&step, answered) {
             (Step::Do(hash), _) => Some(hash.as_str()),
-            (_, Some((hash, true))) => Some(hash),
+            (_, Some((hash, Decision::Yes))) => Some(hash),
             _ => None,
         };
         if let Some(hash) = approved {
@@ -170,21 +170,24 @@ impl<C: Commands> Server<C> {
             Err(error) => return answer::failed(&call.takes.explained(error)).into(),
         };
         let plan = Plan::of(&said);
-        let mut is_declined = answered.is_some();
+        let mut decision = answered.map_or(Decision::Nobody, |(_, decision)| decision);
         if let Some(hash) = plan.hash.as_deref().filter(|_| step == Step::PlanAndAsk && answered.is_none()) {
             match ask::way(context) {
                 Some(Way::Answer) => return ask::input_required(&said.text, hash).into(),
                 Some(Way::Request) => {
-                    if ask::request(context, &said.text).await {
+                    decision = ask::request(context, &said.text).await;
+                    if decision == Decision::Yes {
                         return self.carry_out(&call.words, hash).await.into();
                     }
-                    is_declined = true;
                 }
                 None => {}
             }
         }
         let mut notes = said.notes;
-        notes.push(if is_declined { DECLINED.to_owned() } else { plan.what_next(&request.name) });
+        notes.push(match decision {
+            Decision::No => DECLINED.to_owned(),
+            Decision::Yes | Decision::Nobody => plan.what_next(&request.name),
+        });
         answer::told(Said { notes, ..said }, None).into()
     }
 
