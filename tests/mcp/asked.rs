@@ -34,13 +34,9 @@ fn a_no_changes_nothing_and_answers_the_plan() {
         let plan = client.tool("undo", json!({}));
         assert_eq!((&plan["dry_run"], client.asked.len()), (&json!(true), 1), "{plan}");
         assert!(all(&world) == before, "{says}");
-        // A client that runs without a person cancels what it is asked: that is nobody's no.
-        let (notes, is_no) = (plan["notes"].to_string(), says == "decline");
-        assert_eq!(
-            (notes.contains("did not approve"), notes.contains("expect_plan")),
-            (is_no, !is_no),
-            "{notes}"
-        );
+        // Where nobody decided, nothing is said of a no.
+        let notes = plan["notes"].to_string();
+        assert_eq!(notes.contains("If the person refused, do not"), says == "decline", "{notes}");
         client.tool("undo", json!({ "dry_run": true }));
         assert_eq!(client.asked.len(), 1, "who wants only the plan asks nobody");
     }
@@ -101,7 +97,7 @@ fn the_newer_era_is_answered_that_input_is_required() {
         "{no}"
     );
     let notes = no["structuredContent"]["notes"].to_string();
-    assert!(notes.contains("did not approve") && !notes.contains("expect_plan"), "{notes}");
+    assert!(notes.contains("If the person refused, do not"), "{notes}");
     assert!(all(&world) == before, "a no changes nothing");
     let forged = again("accept", &json!("0".repeat(64)));
     assert_eq!(forged["isError"], true, "a plan that nobody was shown is not done: {forged}");

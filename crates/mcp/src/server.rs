@@ -184,10 +184,10 @@ impl<C: Commands> Server<C> {
             }
         }
         let mut notes = said.notes;
-        notes.push(match decision {
-            Decision::No => DECLINED.to_owned(),
-            Decision::Yes | Decision::Nobody => plan.what_next(&request.name),
-        });
+        if decision == Decision::No {
+            notes.push(DECLINED.to_owned());
+        }
+        notes.push(plan.what_next(&request.name));
         answer::told(Said { notes, ..said }, None).into()
     }
 
@@ -213,8 +213,9 @@ impl<C: Commands> Server<C> {
     }
 }
 
-/// What a model is told whose person was asked.
-const DECLINED: &str = "Nothing was changed: the person was asked, and did not approve this plan. Do not carry it out unless they ask for it.";
+/// What a model is told whose client said no. Codex and Copilot say it by themselves where they run without a person: so it is not known whose it is.
+const DECLINED: &str = "The client was asked for its person's approval, and declined. If the person refused, do not carry the plan out unless they ask \
+                        for it; a client without a person declines by itself.";
 
 /// A plan, as a dry run says it.
 struct Plan {
