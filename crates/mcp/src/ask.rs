@@ -48,9 +48,9 @@ pub(crate) fn way(context: &RequestContext<RoleServer>) -> Option<Way> {
 pub(crate) enum Decision {
     /// The person approved.
     Yes,
-    /// The person refused.
+    /// It was declined: by the person, or by a client that runs without one.
     No,
-    /// Nobody decided: a client that runs without a person cancels what it is asked, or accepts an empty form.
+    /// Nobody decided: it was cancelled, or an empty form was accepted.
     Nobody,
 }
 
