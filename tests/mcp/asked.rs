@@ -24,7 +24,23 @@ fn the_person_is_shown_the_plan_and_their_yes_carries_it_out() {
 }
 
 #[test]
-fn a_no_changes_nothing_and_answers_the_plan() {
+fn a_no_of_a_person_changes_nothing_and_the_model_is_not_told_how_to_go_on() {
+    for says in ["decline", "cancel"] {
+        let world = world();
+        spoiled(&world);
+        let mut client = asking(&world, SESSION);
+        (client.says, client.thinks) = (says, std::time::Duration::from_millis(1100));
+        let before = all(&world);
+        let plan = client.tool("undo", json!({}));
+        assert_eq!((&plan["dry_run"], client.asked.len()), (&json!(true), 1), "{plan}");
+        assert!(all(&world) == before, "{says}");
+        let notes = plan["notes"].to_string();
+        assert!(notes.contains("did not approve") && !notes.contains("expect_plan"), "{notes}");
+    }
+}
+
+#[test]
+fn a_no_that_comes_at_once_changes_nothing_and_answers_the_plan() {
     for says in ["decline", "cancel"] {
         let world = world();
         spoiled(&world);
@@ -34,9 +50,10 @@ fn a_no_changes_nothing_and_answers_the_plan() {
         let plan = client.tool("undo", json!({}));
         assert_eq!((&plan["dry_run"], client.asked.len()), (&json!(true), 1), "{plan}");
         assert!(all(&world) == before, "{says}");
-        // Where nobody decided, nothing is said of a no.
+        // It is a client's own: nothing is said of a person's no, and how to go on is.
         let notes = plan["notes"].to_string();
         assert_eq!(notes.contains("If the person refused, do not"), says == "decline", "{notes}");
+        assert!(notes.contains("expect_plan") && !notes.contains("did not approve"), "{notes}");
         client.tool("undo", json!({ "dry_run": true }));
         assert_eq!(client.asked.len(), 1, "who wants only the plan asks nobody");
     }
@@ -97,7 +114,7 @@ fn the_newer_era_is_answered_that_input_is_required() {
         "{no}"
     );
     let notes = no["structuredContent"]["notes"].to_string();
-    assert!(notes.contains("If the person refused, do not"), "{notes}");
+    assert!(notes.contains("did not approve") && !notes.contains("expect_plan"), "{notes}");
     assert!(all(&world) == before, "a no changes nothing");
     let forged = again("accept", &json!("0".repeat(64)));
     assert_eq!(forged["isError"], true, "a plan that nobody was shown is not done: {forged}");

@@ -28,6 +28,8 @@ pub(crate) struct Client {
     /// What the person says who is asked: `accept`, `decline` or `cancel`; and what they put into the form.
     pub(crate) says: &'static str,
     pub(crate) form: Value,
+    /// How long the person thinks; a client without one does not.
+    pub(crate) thinks: Duration,
     /// What the person was asked.
     pub(crate) asked: Vec<String>,
 }
@@ -56,6 +58,7 @@ impl Client {
             next: 0,
             says: "accept",
             form: json!({ "approve": true }),
+            thinks: Duration::ZERO,
             asked: Vec::new(),
         };
         if let Era::Session(version) = era {
@@ -120,6 +123,7 @@ impl Client {
             let message = self.read().unwrap_or_else(|| panic!("{method}: the server ended"));
             if message["method"] == "elicitation/create" {
                 self.asked.push(message["params"]["message"].as_str().expect("a question").to_owned());
+                std::thread::sleep(self.thinks);
                 let result = json!({ "action": self.says, "content": self.form });
                 self.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
                 continue;

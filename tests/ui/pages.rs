@@ -170,7 +170,7 @@ fn a_timeline_says_that_something_is_older_only_where_it_is() {
         world.ic(&["dispatch", "start", &id]);
     }
     let shown = page.page(&format!("/runs/{}", world.run)).main();
-    assert!(shown.contains("The newest 200 dispatches are drawn."), "{shown}");
+    assert!(shown.contains("Only the newest 200 dispatches are looked at"), "{shown}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! the person's answer. What the call carries back is the hash of the plan, and nothing is believed of it but that: no other plan is carried out.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -16,6 +16,9 @@ use serde_json::Value;
 
 /// A person may look for so long.
 const PATIENCE: Duration = Duration::from_mins(10);
+
+/// No person reads a plan and answers sooner: what comes sooner a client without one says by itself.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// So much of a plan is shown: more is no question.
 const LONGEST: usize = 4000;
@@ -48,9 +51,11 @@ pub(crate) fn way(context: &RequestContext<RoleServer>) -> Option<Way> {
 pub(crate) enum Decision {
     /// The person approved.
     Yes,
-    /// It was declined: by the person, or by a client that runs without one.
+    /// The person did not.
     No,
-    /// Nobody decided: it was cancelled, or an empty form was accepted.
+    /// The client declined at once.
+    Declined,
+    /// No person decided: at once it was cancelled, or an empty form was accepted.
     Nobody,
 }
 
@@ -58,15 +63,16 @@ pub(crate) enum Decision {
 pub(crate) async fn request(context: &RequestContext<RoleServer>, plan: &str) -> Decision {
     let asked = ServerRequest::ElicitRequest(question(plan));
     let options = PeerRequestOptions::with_timeout(PATIENCE);
-    let Ok(handle) = context.peer.send_request_with_option(asked, options).await else {
-        return Decision::Nobody;
+    let began = Instant::now();
+    let answer = match context.peer.send_request_with_option(asked, options).await {
+        Ok(handle) => handle.await_response().await,
+        Err(error) => Err(error),
     };
-    match handle.await_response().await {
-        Ok(ClientResult::ElicitResult(result)) => {
-            serde_json::to_value(result).map_or(Decision::Nobody, |answer| decision(&answer))
-        }
-        _ => Decision::Nobody,
-    }
+    let answer = match answer {
+        Ok(ClientResult::ElicitResult(result)) => serde_json::to_value(result).unwrap_or_default(),
+        _ => Value::Null,
+    };
+    decision(&answer, began.elapsed() < AT_ONCE)
 }
 
 /// The answer that wants the person's. `hash`: of the plan.
@@ -79,7 +85,8 @@ pub(crate) fn input_required(plan: &str, hash: &str) -> InputRequiredResult {
 pub(crate) fn answered(request: &CallToolRequestParams) -> Option<(&str, Decision)> {
     let hash = request.request_state.as_deref()?;
     let answer = request.input_responses.as_ref().and_then(|answers| answers.get(APPROVE));
-    Some((hash, answer.map_or(Decision::Nobody, decision)))
+    // How long it took is not known: what is no yes is the person's no.
+    Some((hash, decision(answer.unwrap_or(&Value::Null), false)))
 }
 
 fn question(plan: &str) -> ElicitRequest {
@@ -101,10 +108,12 @@ fn question(plan: &str) -> ElicitRequest {
 }
 
 /// What an answer says. A yes is accepted, and the question is answered.
-fn decision(answer: &Value) -> Decision {
+fn decision(answer: &Value, is_at_once: bool) -> Decision {
     match (answer["action"].as_str(), answer["content"][APPROVE].as_bool()) {
         (Some("accept"), Some(true)) => Decision::Yes,
-        (Some("accept"), Some(false)) | (Some("decline"), _) => Decision::No,
+        (Some("accept"), Some(false)) => Decision::No,
+        _ if !is_at_once => Decision::No,
+        (Some("decline"), _) => Decision::Declined,
         _ => Decision::Nobody,
     }
 }
@@ -117,22 +126,22 @@ mod tests {
 
     #[test]
     fn only_an_answered_question_is_a_yes() {
-        assert_eq!(decision(&json!({ "action": "accept", "content": { "approve": true } })), Decision::Yes);
-        for no in [
-            json!({ "action": "accept", "content": { "approve": false } }),
-            json!({ "action": "decline", "content": { "approve": true } }),
-            json!({ "action": "decline" }),
+        for (answer, at_once, later) in [
+            (json!({ "action": "accept", "content": { "approve": true } }), Decision::Yes, Decision::Yes),
+            (json!({ "action": "accept", "content": { "approve": false } }), Decision::No, Decision::No),
+            (
+                json!({ "action": "decline", "content": { "approve": true } }),
+                Decision::Declined,
+                Decision::No,
+            ),
+            (json!({ "action": "decline" }), Decision::Declined, Decision::No),
+            (json!({ "action": "accept" }), Decision::Nobody, Decision::No),
+            (json!({ "action": "accept", "content": {} }), Decision::Nobody, Decision::No),
+            (json!({ "action": "accept", "content": { "approve": "true" } }), Decision::Nobody, Decision::No),
+            (json!({ "action": "cancel" }), Decision::Nobody, Decision::No),
+            (json!(null), Decision::Nobody, Decision::No),
         ] {
-            assert_eq!(decision(&no), Decision::No, "{no}");
-        }
-        for other in [
-            json!({ "action": "accept" }),
-            json!({ "action": "accept", "content": {} }),
-            json!({ "action": "accept", "content": { "approve": "true" } }),
-            json!({ "action": "cancel" }),
-            json!(null),
-        ] {
-            assert_eq!(decision(&other), Decision::Nobody, "{other}");
+            assert_eq!((decision(&answer, true), decision(&answer, false)), (at_once, later), "{answer}");
         }
     }
 }

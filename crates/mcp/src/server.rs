@@ -184,10 +184,11 @@ impl<C: Commands> Server<C> {
             }
         }
         let mut notes = said.notes;
-        if decision == Decision::No {
-            notes.push(DECLINED.to_owned());
+        match decision {
+            Decision::No => notes.push(REFUSED.to_owned()),
+            Decision::Declined => notes.extend([DECLINED.to_owned(), plan.what_next(&request.name)]),
+            _ => notes.push(plan.what_next(&request.name)),
         }
-        notes.push(plan.what_next(&request.name));
         answer::told(Said { notes, ..said }, None).into()
     }
 
@@ -213,7 +214,10 @@ impl<C: Commands> Server<C> {
     }
 }
 
-/// What a model is told whose client said no. Codex and Copilot say it by themselves where they run without a person: so it is not known whose it is.
+/// What a model is told whose person was asked.
+const REFUSED: &str = "Nothing was changed: the person was asked, and did not approve this plan. Do not carry it out unless they ask for it.";
+
+/// What a model is told whose client declined at once, as Codex and Copilot do where they run without a person.
 const DECLINED: &str = "The client was asked for its person's approval, and declined. If the person refused, do not carry the plan out unless they ask \
                         for it; a client without a person declines by itself.";
 

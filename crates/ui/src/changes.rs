@@ -230,10 +230,12 @@ pub(crate) fn one(ask: &Ask<'_>, pair: &Pair<'_>, wanted: &[u8], view: View) -> 
             return Err(Diagnosis::new(Code::PathNotFound, format!("{} does not differ.", path(wanted))));
         };
         let is_over = |most: u64| sizes(&difference).into_iter().any(|bytes| bytes > most);
-        let body = match is_over(image::LARGEST) {
-            true => None,
-            false if is_over(LARGE) => image::seen(contents, &difference)?,
-            false => Some(content(contents, &difference, view, LINES_OF_ONE)?.0),
+        let body = if is_over(image::LARGEST) {
+            None
+        } else if is_over(LARGE) {
+            image::seen(contents, &difference)?
+        } else {
+            Some(content(contents, &difference, view, LINES_OF_ONE)?.0)
         };
         let body = body.unwrap_or_else(|| too_large(pair, &difference));
         Ok(html! {
@@ -252,7 +254,7 @@ pub(crate) fn one(ask: &Ask<'_>, pair: &Pair<'_>, wanted: &[u8], view: View) -> 
 fn too_large(pair: &Pair<'_>, difference: &Difference) -> Markup {
     let to = pair.to.map(|to| format!(" {}", crate::flags::short(to))).unwrap_or_default();
     let from = crate::flags::short(pair.from);
-    // What is no UTF-8 cannot be typed as it stands here: its directory can.
+    // What is no UTF-8 cannot be typed as it stands here: then the command shows all that differs.
     let name = std::str::from_utf8(&difference.path).ok().map(ic_base::shell_word);
     html! {
         p.later { "Too large for a page: " (sizes_said(difference)) ". To see it:" }

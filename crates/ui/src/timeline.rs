@@ -42,7 +42,7 @@ pub(crate) fn of_run(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
     let drawing = laid_out(marks, bars, sessions);
     let cut = html! {
         @if log.has_more { p.cut { "The newest " (counted(MARKS, "point")) " are drawn; older ones stand in the list." } }
-        @if has_older { p.cut { "The newest " (counted(DISPATCHES, "dispatch")) " are drawn." } }
+        @if has_older { p.cut { "Only the newest " (counted(DISPATCHES, "dispatch")) " are looked at: what is older is not drawn." } }
     };
     Ok(html! {
         div.timeline tabindex="0" role="region" aria-label="Timeline, oldest to newest" data-to-end {
@@ -96,15 +96,14 @@ fn mark(run: &Run, entry: &Entry) -> Mark {
     }
 }
 
-/// The dispatches that were at work since an event, oldest first, and whether some of them are left out.
+/// The dispatches that were at work since an event, oldest first, and whether there are more than are looked at.
 fn work(ask: &Ask<'_>, run: &Run, since: Seq) -> Result<(Vec<Dispatch>, bool)> {
     let at_most = i64::try_from(DISPATCHES).unwrap_or(i64::MAX).saturating_add(1);
     let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: at_most };
     let mut all = ask.read(|snapshot| dispatch::list(snapshot, &filter))?;
     let was_at_work =
         |one: &Dispatch| one.started_at.is_some() && one.finished_seq.is_none_or(|end| end >= since);
-    // What ended before the first point that is drawn is no part of the drawing.
-    let has_older = all.len() > DISPATCHES && all.last().is_some_and(was_at_work);
+    let has_older = all.len() > DISPATCHES;
     all.truncate(DISPATCHES);
     all.retain(was_at_work);
     all.reverse();
