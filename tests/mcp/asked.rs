@@ -107,6 +107,11 @@ fn the_newer_era_is_answered_that_input_is_required() {
             }),
         )
     };
+    let by_itself = again("decline", &wanted["requestState"]);
+    let notes = by_itself["structuredContent"]["notes"].to_string();
+    assert!(notes.contains("If the person refused, do not") && notes.contains("expect_plan"), "{notes}");
+    // A person takes longer than that.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
     let no = again("decline", &wanted["requestState"]);
     assert_eq!(
         (&no["structuredContent"]["dry_run"], &no["resultType"]),

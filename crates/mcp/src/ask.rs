@@ -1,7 +1,8 @@
 //! Asking the person at the client whether a plan is to be carried out, where the client can ask.
 //!
 //! Older clients are sent a request; the newer era knows no requests to a client, and is answered that input is required: it calls again with
-//! the person's answer. What the call carries back is the hash of the plan, and nothing is believed of it but that: no other plan is carried out.
+//! the person's answer. What the call carries back is the hash of the plan, and no other plan is carried out; and when the person was asked,
+//! which decides no more than what the model is told.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -75,18 +76,21 @@ pub(crate) async fn request(context: &RequestContext<RoleServer>, plan: &str) ->
     decision(&answer, began.elapsed() < AT_ONCE)
 }
 
-/// The answer that wants the person's. `hash`: of the plan.
-pub(crate) fn input_required(plan: &str, hash: &str) -> InputRequiredResult {
+/// The answer that wants the person's. What comes back with it is the plan's hash, and when it was asked: `age` is how long the server runs.
+pub(crate) fn input_required(plan: &str, hash: &str, age: Duration) -> InputRequiredResult {
     let requests = BTreeMap::from([(APPROVE.to_owned(), InputRequest::Elicitation(question(plan)))]);
-    InputRequiredResult::new(Some(requests), Some(hash.to_owned()))
+    InputRequiredResult::new(Some(requests), Some(format!("{hash}@{}", age.as_millis())))
 }
 
 /// The hash of the plan that a person was to be shown, and what came of it; `None`: nobody was asked.
-pub(crate) fn answered(request: &CallToolRequestParams) -> Option<(&str, Decision)> {
-    let hash = request.request_state.as_deref()?;
+pub(crate) fn answered(request: &CallToolRequestParams, age: Duration) -> Option<(&str, Decision)> {
+    let state = request.request_state.as_deref()?;
+    // What is not known to have come at once is a person's.
+    let (hash, asked) = state.split_once('@').unwrap_or((state, ""));
+    let asked = asked.parse().ok().map(Duration::from_millis);
+    let is_at_once = asked.and_then(|asked| age.checked_sub(asked)).is_some_and(|took| took < AT_ONCE);
     let answer = request.input_responses.as_ref().and_then(|answers| answers.get(APPROVE));
-    // How long it took is not known: what is no yes is the person's no.
-    Some((hash, decision(answer.unwrap_or(&Value::Null), false)))
+    Some((hash, decision(answer.unwrap_or(&Value::Null), is_at_once)))
 }
 
 fn question(plan: &str) -> ElicitRequest {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rmcp::handler::server::ServerHandler;
@@ -112,6 +113,7 @@ impl Turns {
 type Answered<T> = std::result::Result<T, ErrorData>;
 
 struct Server<C> {
+    began: Instant,
     commands: Arc<C>,
     version: String,
     turns: Arc<Turns>,
@@ -121,6 +123,7 @@ struct Server<C> {
 impl<C: Commands> Server<C> {
     fn new(commands: C, version: &str) -> Self {
         Self {
+            began: Instant::now(),
             commands: Arc::new(commands),
             version: version.to_owned(),
             turns: Arc::new(Turns::new()),
@@ -156,7 +159,7 @@ impl<C: Commands> Server<C> {
         request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        let answered = ask::answered(request).filter(|_| step == Step::PlanAndAsk);
+        let answered = ask::answered(request, self.began.elapsed()).filter(|_| step == Step::PlanAndAsk);
         let approved = match (&step, answered) {
             (Step::Do(hash), _) => Some(hash.as_str()),
             (_, Some((hash, Decision::Yes))) => Some(hash),
@@ -173,7 +176,9 @@ impl<C: Commands> Server<C> {
         let mut decision = answered.map_or(Decision::Nobody, |(_, decision)| decision);
         if let Some(hash) = plan.hash.as_deref().filter(|_| step == Step::PlanAndAsk && answered.is_none()) {
             match ask::way(context) {
-                Some(Way::Answer) => return ask::input_required(&said.text, hash).into(),
+                Some(Way::Answer) => {
+                    return ask::input_required(&said.text, hash, self.began.elapsed()).into();
+                }
                 Some(Way::Request) => {
                     decision = ask::request(context, &said.text).await;
                     if decision == Decision::Yes {
