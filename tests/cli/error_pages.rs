@@ -28,6 +28,9 @@ const BY_HAND: &[&str] = &[
     "effect_failed",
     "interrupted",
     "conflict",
+    // They need a server: tests/server.
+    "migration_needed",
+    "untrusted_server",
     "nothing_to_skip",
     "not_undoable",
     "archive_in_use",
@@ -191,6 +194,12 @@ const SCENES: &[Scene] = &[
     Scene { code: "newer_schema", before: newer, call: "run list" },
     Scene { code: "foreign_database", before: foreign, call: "run list --db app.db" },
     Scene { code: "foreign_store", before: anothers, call: "checkpoint create" },
+    Scene { code: "unreachable", before: nothing, call: "run list --db postgres://127.0.0.1:1/shop" },
+    Scene {
+        code: "not_on_server",
+        before: nothing,
+        call: "checkpoint create --db postgres://db.example/shop",
+    },
     Scene { code: "busy", before: nothing, call: "run create --goal Port --busy-timeout 50ms" },
     Scene { code: "corrupt", before: headless, call: "run create --goal Port" },
     Scene { code: "chain_broken", before: tampered, call: "events verify" },

@@ -156,6 +156,8 @@ codes! {
     StoreShared = "store_shared", No;
     /// The file that would be made is there already.
     FileExists = "file_exists", No;
+    /// A ledger on a server does not do this yet.
+    NotOnServer = "not_on_server", No;
     /// The project has its ledger elsewhere.
     LedgerExists = "ledger_exists", No;
     /// The workflow has done nothing that could be rolled back.
@@ -205,6 +207,12 @@ codes! {
 
     /// The ledger was written by a newer version of this program.
     NewerSchema = "newer_schema", Failure;
+    /// The ledger on a server is of an older version, and is not migrated by the way.
+    MigrationNeeded = "migration_needed", Failure;
+    /// The server of the ledger cannot be reached, or was lost.
+    Unreachable = "unreachable", Failure;
+    /// The server's certificate is not to be trusted.
+    UntrustedServer = "untrusted_server", Failure;
     /// The file is a database, but not a ledger.
     ForeignDatabase = "foreign_database", Failure;
     /// The object store belongs to another ledger.

@@ -279,8 +279,7 @@ pub fn get(snapshot: &Snapshot<'_>, id: &CheckpointId) -> Result<Checkpoint> {
 ///
 /// Errors: `checkpoint_not_found`, `ambiguous_id`, `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Checkpoint> {
-    let id = reference::resolve(snapshot, REFERENT, text)?;
-    get(snapshot, &CheckpointId::from_ledger(id))
+    reference::find(snapshot, REFERENT, Checkpoint::COLUMNS, text, Checkpoint::from_row)
 }
 
 /// Takes name and message out of the checkpoint that event `seq` recorded, if it recorded one.

@@ -174,11 +174,20 @@ fn close_gaps(recorded: Vec<RecordedCommit>) -> Vec<RecordedCommit> {
 
 /// Takes the paths out of the files that event `seq` of a run recorded.
 pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
-    tx.execute(
-        "UPDATE dispatch_files SET path = CAST('[redacted] ' || seq || '-' || ord AS BLOB) WHERE run_id = $1 AND seq = $2",
+    // Row by row: how text becomes bytes is said otherwise in every database.
+    let ords = tx.query_all(
+        "SELECT DISTINCT ord FROM dispatch_files WHERE run_id = $1 AND seq = $2",
         &[&run_id.as_str(), &seq],
-    )
-    .map(|_| ())
+        |row| row.get::<i64>(0),
+    )?;
+    for ord in ords {
+        let path = format!("[redacted] {seq}-{ord}").into_bytes();
+        tx.execute(
+            "UPDATE dispatch_files SET path = $1 WHERE run_id = $2 AND seq = $3 AND ord = $4",
+            &[&path, &run_id.as_str(), &seq, &ord],
+        )?;
+    }
+    Ok(())
 }
 
 /// The files of a run that were recorded after `since`, in the order of recording.

@@ -73,8 +73,7 @@ pub fn create(
 
 /// The dispatch with this id, or with an id that ends so. Errors: `dispatch_not_found`, `ambiguous_id`, `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Dispatch> {
-    let id = reference::resolve(snapshot, REFERENT, text)?;
-    get(snapshot, &DispatchId::from_ledger(id))
+    reference::find(snapshot, REFERENT, Dispatch::COLUMNS, text, Dispatch::from_row)
 }
 
 /// Marks work as begun. Errors: `stale_dispatch`, `dispatch_running`, `dispatch_finished`.

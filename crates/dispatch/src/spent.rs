@@ -24,7 +24,9 @@ const HALF: i64 = 1 << 32;
 pub fn of_run(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<Spent>> {
     let sums: Vec<String> = ["tokens_in", "tokens_out", "tokens_cache"]
         .iter()
-        .map(|column| format!("SUM({column} / {HALF}), SUM({column} % {HALF})"))
+        .map(|column| {
+            format!("CAST(SUM({column} / {HALF}) AS BIGINT), CAST(SUM({column} % {HALF}) AS BIGINT)")
+        })
         .collect();
     // One search of the index of the run; nothing is asked twice for the part that was rolled back.
     let sql = format!(

@@ -71,7 +71,10 @@ impl<'a> NewEvent<'a> {
 /// Records an event and returns its seq: one more than the last, in the caller's transaction.
 pub fn append(tx: &Transaction<'_>, now: Timestamp, new: &NewEvent<'_>) -> Result<Seq> {
     // From the head row, not from the newest event: if the newest is removed, the gap shows.
-    let (last, before) = list::head(tx)?;
+    let (last, before) = match tx.head() {
+        Some(head) => head,
+        None => list::head(tx)?,
+    };
     let mut event = Event {
         seq: last + 1,
         run_id: new.run_id.cloned(),
@@ -95,6 +98,7 @@ pub fn append(tx: &Transaction<'_>, now: Timestamp, new: &NewEvent<'_>) -> Resul
     event.hash = hash_of(&event, &before);
     insert(tx, &event)?;
     tx.execute_one("UPDATE event_head SET seq = $1, hash = $2 WHERE one = 1", &[&event.seq, &event.hash])?;
+    tx.appended((event.seq, event.hash));
     Ok(event.seq)
 }
 

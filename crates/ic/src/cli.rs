@@ -6,8 +6,8 @@ use ic_base::{Code, Diagnosis, Result};
 
 use crate::commands::{
     Run, backup, blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook,
-    hooks, init, install, log, man, mcp, redo, rewind, rollback, run, session, status, ui, undo, uninstall,
-    verbs, version, r#where, workflow,
+    hooks, init, install, log, man, mcp, migrate, redo, rewind, rollback, run, session, status, ui, undo,
+    uninstall, verbs, version, r#where, workflow,
 };
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -59,10 +59,14 @@ const NOUNS: &str = "\
   config        Show the settings in force, and their sources
   backup        Copy the ledger to a file, while others work with it
   health        Check the health of the ledger
+  migrate       Bring a ledger on a server to the schema of this program
   completions   Print a script for completion in a shell
   man           Write the manual pages
   version       Print versions
   help          Print the help of a command";
+
+/// What nobody types: the first screen has no room for it.
+const FOR_HOOKS: &str = "  hook          Called by the hooks\n";
 
 /// The template of `ic --help` in full; of `ic -h`, which is to fit a screen, if not.
 pub(crate) fn first_page(is_full: bool) -> String {
@@ -71,7 +75,7 @@ pub(crate) fn first_page(is_full: bool) -> String {
         return format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{NOUNS}\n\n{options}");
     }
     // A screen has room for the commands, or for what is between them.
-    let nouns = NOUNS.replace("\n\n", "\n");
+    let nouns = NOUNS.replace("\n\n", "\n").replace(FOR_HOOKS, "");
     let more = "Global options, first steps, exit codes: ic --help. Commands: ic COMMAND -h";
     format!("{{about}}\n{{usage-heading}} {{usage}}\n\n{nouns}\n\n{more}")
 }
@@ -169,6 +173,7 @@ verbs! {
         Config(Later<config::Verb>),
         Backup(backup::Backup),
         Health(health::Health),
+        Migrate(migrate::Migrate),
         Completions(completions::Completions),
         Man(man::Man),
         Version(version::Version),

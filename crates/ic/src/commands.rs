@@ -45,6 +45,7 @@ pub(crate) mod install;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod migrate;
 pub(crate) mod prelude;
 pub(crate) mod redo;
 pub(crate) mod rewind;

@@ -75,13 +75,20 @@ fn number(name: &str) -> Option<i64> {
     env::var(name).ok()?.parse().ok()
 }
 
-/// `IC_TEST_ABORT_BEFORE=n` and `IC_TEST_SQL_LOG=path` for the ledger, `IC_TEST_REWIND_ABORT_BEFORE=n` for an application's database.
+/// `IC_TEST_ABORT_BEFORE=n` and `IC_TEST_SQL_LOG=path` for the ledger, `IC_TEST_RERUN` to run its write
+/// transactions twice, `IC_TEST_ONE_HOST` for one on a server, `IC_TEST_REWIND_ABORT_BEFORE=n` for an application's database.
 fn arm_test_hooks() {
     if let Some(n) = number("IC_TEST_REWIND_ABORT_BEFORE") {
         ic_rewind::faults::abort_before(n.unsigned_abs());
     }
     if let Some(n) = number("IC_TEST_ABORT_BEFORE") {
         ic_store::faults::abort_before(n);
+    }
+    if env::var_os("IC_TEST_RERUN").is_some() {
+        ic_store::faults::rerun();
+    }
+    if env::var_os("IC_TEST_ONE_HOST").is_some() {
+        ic_store::faults::one_host();
     }
     if let Some(path) = env::var_os("IC_TEST_SQL_LOG")
         && let Ok(file) = std::fs::File::options().create(true).append(true).open(path)

@@ -11,7 +11,7 @@ use ic_kernel::config::{self, Config, Loaded};
 use ic_kernel::{Above, Caller, Kernel};
 use ic_ops::hooks;
 use ic_phase::resolve::Project;
-use ic_store::{Ledger, Lookup, OpenOptions, Place};
+use ic_store::{Lookup, OpenOptions, Place};
 use ic_worktree::{Settings, Workspace};
 
 use crate::environment::Environment;
@@ -57,7 +57,7 @@ impl Session {
         Ok(Self {
             output,
             mermaid: global.format == Some(FormatFlag::Mermaid),
-            db: global.db.map(|db| directory.join(db)),
+            db: global.db.map(|db| ic_store::named_from(&db, &directory)),
             options: OpenOptions { busy_timeout: global.busy_timeout },
             verbose: global.verbose,
             started: Instant::now(),
@@ -113,12 +113,12 @@ impl Session {
     pub(crate) fn kernel_for(&self, dispatch: Option<&str>) -> Result<Kernel> {
         let place = self.place()?;
         let context = Environment::context();
-        let ledger = Ledger::open(&place.db, self.options, &context)?;
+        let ledger = place.open(self.options, &context)?;
         if self.verbose {
             let found = place.found_by.as_str();
             eprintln!(
                 "ledger: {} (found by {found}, open after {:.1?})",
-                path_text(&place.db),
+                path_text(&place.name()),
                 self.started.elapsed()
             );
         }
@@ -252,7 +252,8 @@ impl Session {
     /// How the content of artifacts is kept; `None` if nothing is to be kept. Errors: `invalid_config`.
     pub(crate) fn kept_content(&self, kernel: &Kernel) -> Result<Option<Settings>> {
         let config = self.config(&kernel.project.root)?.config;
-        Ok(config.enabled.then(|| self.settings(config, kernel)))
+        let is_kept = config.enabled && kernel.ledger.is_of_one_host();
+        Ok(is_kept.then(|| self.settings(config, kernel)))
     }
 
     fn settings(&self, config: Config, kernel: &Kernel) -> Settings {
@@ -261,6 +262,7 @@ impl Session {
 
     fn settings_in(&self, root: &Path, config: Config, kernel: &Kernel) -> Settings {
         Settings::of(config, root, kernel.store(), self.environment.home.clone(), self.options.busy_timeout)
+            .with(&kernel.ledger)
     }
 
     /// Says on stderr that a restore of this tree was interrupted, if one was.
@@ -311,7 +313,7 @@ impl Opening {
     /// The ledger, opened once more.
     pub(crate) fn kernel(&self) -> Result<Kernel> {
         let context = Environment::context();
-        let ledger = Ledger::open(&self.place.db, self.options, &context)?;
+        let ledger = self.place.open(self.options, &context)?;
         let project = Project { directory: self.directory.clone(), root: self.place.root.clone() };
         Ok(with_floors_above(Kernel::new(ledger, context, project)))
     }
@@ -320,7 +322,9 @@ impl Opening {
     pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings> {
         let root = config::root_of(kernel, project_dir);
         let config = config::load(&root, self.named_config.as_deref())?.config;
-        Ok(Settings::of(config, &root, kernel.store(), self.home.clone(), self.options.busy_timeout))
+        let settings =
+            Settings::of(config, &root, kernel.store(), self.home.clone(), self.options.busy_timeout);
+        Ok(settings.with(&kernel.ledger))
     }
 
     /// How the ledger is opened.

@@ -281,7 +281,7 @@ pub fn set(
     let keeps_error = happening == Happening::IsSkipped;
     tx.execute_one(
         "UPDATE rollback_steps SET state = $1, detail = coalesce($2, detail), \
-         error = CASE WHEN $3 THEN error END, error_code = CASE WHEN $3 THEN error_code END, updated_at = $4 \
+         error = CASE WHEN $3 = 1 THEN error END, error_code = CASE WHEN $3 = 1 THEN error_code END, updated_at = $4 \
          WHERE rollback_id = $5 AND ord = $6",
         &[&state.as_str(), &detail.map(Value::to_string), &keeps_error, &now.millis(), &id.as_str(), &ord],
     )

@@ -208,7 +208,7 @@ pub fn get(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<RollbackRecord> {
 ///
 /// Errors: `rollback_not_found`, `ambiguous_id`, `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<RollbackRecord> {
-    get(snapshot, &RollbackId::from_ledger(reference::resolve(snapshot, REFERENT, text)?))
+    reference::find(snapshot, REFERENT, COLUMNS, text, from_row)
 }
 
 /// The rollback that the payload of an event names.

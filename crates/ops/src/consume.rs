@@ -53,7 +53,7 @@ impl Held {
         // Ledgers that share a directory have cursors of their own.
         let mut digest = Sha256::new();
         for part in [
-            path_bytes(kernel.ledger.path()),
+            path_bytes(&kernel.ledger.name()),
             name.as_str().as_bytes(),
             run_id.as_ref().map_or("", RunId::as_str).as_bytes(),
         ] {

@@ -11,7 +11,7 @@ use ic_dispatch::code::{self, Recorded};
 use ic_dispatch::dispatch::{self, Dispatch, Ending, Tokens, Work};
 use ic_dispatch::report::Report;
 use ic_phase::point::NewPoint;
-use ic_phase::run;
+use ic_phase::{Run, run};
 use ic_store::Transaction;
 
 use ic_kernel::Kernel;
@@ -49,8 +49,9 @@ pub fn start(
     let process = pid.map(living).transpose()?.map(|identity| process_of(&identity));
     let (taken, project) = look(kernel, reference, kept, DispatchStatus::Running)?;
     let dispatch = kernel.write(|tx, now| {
-        let dispatch = settled(tx, reference)?;
-        let run = run::get(tx, &dispatch.run_id)?;
+        let (dispatch, run) = settled(tx, reference)?;
+        // Before anything is recorded of work that may not begin.
+        dispatch.status.check_move_to(DispatchStatus::Running, dispatch.id.short())?;
         taken.record_point(tx, now, &run, &NewPoint::of_dispatch(dispatch.id.as_str()))?;
         dispatch::start(tx, now, &dispatch, process.as_ref())
     })?;
@@ -64,6 +65,9 @@ fn look(
     kept: Option<&Settings>,
     to: DispatchStatus,
 ) -> Result<(Taken, PathBuf)> {
+    if kept.is_none() {
+        return Ok((Taken::nothing(), kernel.project.root.clone()));
+    }
     let (dispatch, run) = kernel.read(|snapshot| {
         let dispatch = dispatch::resolve(snapshot, reference)?;
         let run = run::get(snapshot, &dispatch.run_id)?;
@@ -103,8 +107,8 @@ pub fn finish(
 ) -> Result<(Dispatch, Vec<Warning>)> {
     let (taken, project) = look(kernel, reference, kept, ending.status())?;
     let dispatch = kernel.write(|tx, now| {
-        let dispatch = settled(tx, reference)?;
-        taken.record_after(tx, now, &run::get(tx, &dispatch.run_id)?)?;
+        let (dispatch, run) = settled(tx, reference)?;
+        taken.record_after(tx, now, &run)?;
         dispatch::finish(tx, now, &dispatch, ending)
     })?;
     Ok((dispatch, tidied(kernel, kept, taken, &project)))
@@ -132,10 +136,11 @@ pub fn record_tokens(kernel: &Kernel, reference: &str, tokens: Tokens) -> Result
     })
 }
 
-/// The dispatch that a reference names, if it was not rolled back and its run is not in the middle of a rollback.
-fn settled(tx: &Transaction<'_>, reference: &str) -> Result<Dispatch> {
+/// The dispatch that a reference names, and its run, if it was not rolled back and the run is not in the middle of a rollback.
+fn settled(tx: &Transaction<'_>, reference: &str) -> Result<(Dispatch, Run)> {
     let dispatch = dispatch::resolve(tx, reference)?;
     dispatch.require_current()?;
-    run::get(tx, &dispatch.run_id)?.require_settled()?;
-    Ok(dispatch)
+    let run = run::get(tx, &dispatch.run_id)?;
+    run.require_settled()?;
+    Ok((dispatch, run))
 }

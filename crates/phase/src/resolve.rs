@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ic_base::{Code, Diagnosis, Result, RunId};
+use ic_base::{Code, Diagnosis, Result};
 use ic_store::{Snapshot, reference};
 
 use crate::run::{self, Filter, Run};
@@ -35,8 +35,7 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str, project: &Project, is_idle: 
 
 /// The run with this id, or with an id that ends so. Errors: `run_not_found`, `ambiguous_id`, `invalid_reference`.
 pub fn by_id(snapshot: &Snapshot<'_>, text: &str) -> Result<Run> {
-    let id = reference::resolve(snapshot, run::REFERENT, text)?;
-    run::get(snapshot, &RunId::from_ledger(id))
+    reference::find(snapshot, run::REFERENT, Run::COLUMNS, text, Run::from_row)
 }
 
 /// The only open run of the nearest directory that has one, from the working directory up to the project's root. Idle ones make it

@@ -49,8 +49,7 @@ pub fn get(snapshot: &Snapshot<'_>, id: &RewindId) -> Result<Entry> {
 ///
 /// Errors: `rewind_not_found`, `ambiguous_id`, `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Entry> {
-    let id = reference::resolve(snapshot, REFERENT, text)?;
-    get(snapshot, &RewindId::from_ledger(id))
+    reference::find(snapshot, REFERENT, Entry::COLUMNS, text, Entry::from_row)
 }
 
 /// The newest rewind, of any database.

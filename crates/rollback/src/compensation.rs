@@ -59,6 +59,7 @@ pub struct Declaration<'a> {
 /// Errors: `run_not_active`, `rolling_back`, `stale_dispatch`, `path_not_found` for a path outside of the root, `invalid_value`
 /// (no such process, no file that could be put back, a working directory outside of the project).
 pub fn add(kernel: &Kernel, settings: &Settings, declaration: &Declaration<'_>) -> Result<Compensation> {
+    kernel.ledger.require_one_host("A compensation")?;
     let id: CompensationId = kernel.context.new_id();
     let run = kernel.read(|snapshot| kernel.run(snapshot, declaration.run))?;
     let mut _held = None;
@@ -219,6 +220,7 @@ pub fn run(
     request: &Request<'_>,
     sink: &mut dyn Sink,
 ) -> Result<Report> {
+    kernel.ledger.require_one_host("A compensation")?;
     let run = kernel.read(|snapshot| kernel.run(snapshot, request.run))?;
     let make = || {
         kernel.read(|snapshot| {

@@ -48,6 +48,7 @@ pub fn roll_back(
     sink: &mut dyn Sink,
     watch: &Watch,
 ) -> Result<LayeredRollback> {
+    kernel.ledger.require_one_host("A rollback of more than the record")?;
     let layers = request.layers.of(request.base.to, settings)?;
     let mut planned = plan(kernel, settings, request, &layers, watch)?;
     if request.base.dry_run {

@@ -149,6 +149,7 @@ pub fn preview(
     setup: &Setup,
     request: &Request<'_>,
 ) -> Result<Preview> {
+    kernel.ledger.require_one_host("A rewind")?;
     lock::require_free(kernel.store(), &setup.target.database, settings.busy_timeout)?;
     refuse_unfinished(kernel, &setup.target)?;
     plan::plan(kernel, settings, setup, request, true).map(|planned| planned.preview)
@@ -165,6 +166,7 @@ pub fn rewind(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Outcome> {
+    kernel.ledger.require_one_host("A rewind")?;
     // The lock before the look: another rewind may have ended, or died, while this one waited.
     let _lock = lock::database(kernel.store(), &setup.target.database, settings.busy_timeout)?;
     refuse_unfinished(kernel, &setup.target)?;
@@ -196,6 +198,7 @@ pub fn rewind(
 ///
 /// Errors: `rewind_not_found`, `busy` while its process works on it, `nothing_to_resume` if it was undone.
 pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Entry> {
+    kernel.ledger.require_one_host("A rewind")?;
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(kernel.store(), &found.database, settings.busy_timeout)?;
     // Read again under the lock: the process that had it may have finished the rewind.

@@ -27,6 +27,7 @@ pub struct Undone {
 /// Errors: `rewind_not_found`; `nothing_to_undo` if it was undone, or its archive was removed; `row_conflict`, which names what stands
 /// in the way; `busy`. Nothing is changed then.
 pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
+    kernel.ledger.require_one_host("A rewind")?;
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(kernel.store(), &found.database, busy_timeout)?;
     // Read again under the lock: the process that had it may have gone on with the rewind, or undone it.
@@ -50,6 +51,7 @@ pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<
 ///
 /// Errors: those of `undo`, but for what the application's triggers do and its constraints over expressions.
 pub fn preview_undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
+    kernel.ledger.require_one_host("A rewind")?;
     let entry = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     lock::require_free(kernel.store(), &entry.database, busy_timeout)?;
     require_undoable(kernel, &entry)?;

@@ -135,8 +135,7 @@ pub fn get(snapshot: &Snapshot<'_>, id: &AgentId) -> Result<Agent> {
 
 /// The agent with this id, or with an id that ends so. Errors: `agent_not_found`, `ambiguous_id`, `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Agent> {
-    let id = reference::resolve(snapshot, REFERENT, text)?;
-    get(snapshot, &AgentId::from_ledger(id))
+    reference::find(snapshot, REFERENT, Agent::COLUMNS, text, Agent::from_row)
 }
 
 /// The agents of a run, oldest first.

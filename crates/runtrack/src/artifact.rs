@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ic_base::{
-    ArtifactId, Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits,
-};
+use ic_base::{ArtifactId, Code, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
 use ic_events::{Cut, EventType, NewEvent};
 use ic_store::reference::{self, Referent};
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
@@ -110,12 +108,7 @@ impl Artifact {
 ///
 /// Errors: `artifact_not_found`, `ambiguous_id`, `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Artifact> {
-    let id = reference::resolve(snapshot, REFERENT, text)?;
-    let sql = format!("SELECT {} FROM run_artifacts WHERE id = $1", Artifact::COLUMNS);
-    snapshot.query_opt(&sql, &[&id], Artifact::from_row)?.ok_or_else(|| {
-        Diagnosis::new(Code::ArtifactNotFound, format!("There is no artifact {id}."))
-            .hint("see: ic run artifact list RUN")
-    })
+    reference::find(snapshot, REFERENT, Artifact::COLUMNS, text, Artifact::from_row)
 }
 
 /// Registers an artifact, with its event.

@@ -256,7 +256,7 @@ pub fn get(snapshot: &Snapshot<'_>, id: &CompensationId) -> Result<Compensation>
 ///
 /// Errors: `compensation_not_found`, `ambiguous_id`, `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Compensation> {
-    get(snapshot, &CompensationId::from_ledger(reference::resolve(snapshot, REFERENT, text)?))
+    reference::find(snapshot, REFERENT, Compensation::COLUMNS, text, Compensation::from_row)
 }
 
 /// The compensations of a run, in the order in which their effects were begun.

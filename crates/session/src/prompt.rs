@@ -122,9 +122,8 @@ pub fn standing(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<V
     let columns = COLUMNS.split(", ").map(|column| format!("p.{column}")).collect::<Vec<_>>().join(", ");
     let sql = format!(
         // In this order: the newest are few, and a project has many.
-        "SELECT {columns} FROM prompts p CROSS JOIN sessions s ON s.id = p.session_id \
-         CROSS JOIN dispatches d ON d.id = p.dispatch_id \
-         WHERE s.project_dir = $1 AND p.seq > 0 AND p.owns_run = 1 AND d.rolled_back_by IS NULL ORDER BY p.seq DESC LIMIT $2"
+        "SELECT {columns} FROM prompts p CROSS JOIN sessions s CROSS JOIN dispatches d \
+         WHERE s.id = p.session_id AND d.id = p.dispatch_id AND s.project_dir = $1 AND p.seq > 0 AND p.owns_run = 1 AND d.rolled_back_by IS NULL ORDER BY p.seq DESC LIMIT $2"
     );
     snapshot.query_all(&sql, &[&path_bytes(project), &limit], from_row)
 }

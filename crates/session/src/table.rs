@@ -199,9 +199,10 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Session> {
         && matches!(error.code(), Code::SessionNotFound | Code::InvalidReference)
         && text.len() >= SHORT
     {
-        let sql = format!("SELECT {COLUMNS} FROM sessions WHERE substr(client_id, 1, $1) = $2 LIMIT 2");
-        let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
-        if let [one] = snapshot.query_all(&sql, &[&length, &text], from_row)?.as_slice() {
+        let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client_id >= $1 AND client_id < $2 LIMIT 2");
+        // No text sorts after the last of all characters.
+        let after = format!("{text}\u{10FFFF}");
+        if let [one] = snapshot.query_all(&sql, &[&text, &after], from_row)?.as_slice() {
             return Ok(one.clone());
         }
     }

@@ -45,8 +45,9 @@ impl Ledger {
     ///
     /// Errors: `busy`, `disk_full`, `permission_denied`; nothing is there then.
     pub fn copy_for(&self, to: &Path, patience: Duration) -> Result<(Unnamed, CopiedHead)> {
+        let file = self.file("A copy")?;
         let unnamed = Unnamed::begin(to)?;
-        let copied = unnamed.write(self.connection(), patience)?;
+        let copied = unnamed.write(file.connection(), patience)?;
         let head = newest(&copied, 0)?.map(|newest| newest.head);
         let head = head.ok_or_else(|| Diagnosis::new(Code::Corrupt, "The ledger has no id."))?;
         close(copied)?;

@@ -81,6 +81,14 @@ pub(crate) fn busy(doing: &str) -> Diagnosis {
     }
 }
 
+/// A statement that must change one row did not.
+pub(crate) fn changed_other_than_one(rows: u64, sql: &str) -> Diagnosis {
+    Diagnosis::new(
+        Code::Internal,
+        format!("A statement changed {rows} rows where it must change one; nothing was changed: {sql}"),
+    )
+}
+
 /// There is no ledger at `path`, because it `why` ("does not exist").
 pub(crate) fn no_ledger(path: &Path, why: &str) -> Diagnosis {
     Diagnosis::new(Code::NoLedger, format!("The ledger {} {why}.", path.display()))

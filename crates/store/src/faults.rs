@@ -7,7 +7,7 @@ mod hooks {
     use std::fs::File;
     use std::io::Write;
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicI64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
     static LEFT: AtomicI64 = AtomicI64::new(0);
     static LOG: Mutex<Option<File>> = Mutex::new(None);
@@ -20,6 +20,26 @@ mod hooks {
         if let Ok(mut log) = LOG.lock() {
             *log = Some(file);
         }
+    }
+
+    static ONE_HOST: AtomicBool = AtomicBool::new(false);
+
+    pub(super) fn one_host() {
+        ONE_HOST.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_one_host() -> bool {
+        ONE_HOST.load(Ordering::Relaxed)
+    }
+
+    static RERUN: AtomicBool = AtomicBool::new(false);
+
+    pub(super) fn rerun() {
+        RERUN.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn reruns() -> bool {
+        RERUN.load(Ordering::Relaxed)
     }
 
     pub(super) fn statement(sql: &str) {
@@ -49,6 +69,36 @@ pub fn log_to(file: std::fs::File) {
     hooks::log_to(file);
     #[cfg(not(feature = "test-hooks"))]
     drop(file);
+}
+
+/// A ledger on a server counts as one machine's own from now on.
+pub fn one_host() {
+    #[cfg(feature = "test-hooks")]
+    hooks::one_host();
+}
+
+/// Whether [`one_host`] was called.
+pub(crate) fn has_one_host() -> bool {
+    #[cfg(feature = "test-hooks")]
+    let is_so = hooks::has_one_host();
+    #[cfg(not(feature = "test-hooks"))]
+    let is_so = false;
+    is_so
+}
+
+/// Every write transaction is run twice from now on, the first time in vain.
+pub fn rerun() {
+    #[cfg(feature = "test-hooks")]
+    hooks::rerun();
+}
+
+/// Whether [`rerun`] was called.
+pub(crate) fn reruns() -> bool {
+    #[cfg(feature = "test-hooks")]
+    let is_so = hooks::reruns();
+    #[cfg(not(feature = "test-hooks"))]
+    let is_so = false;
+    is_so
 }
 
 /// As before each statement, for the crates above: before each step that changes files.

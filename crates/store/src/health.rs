@@ -4,10 +4,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use ic_base::Result;
+use rusqlite::Connection;
 
 use crate::error::diagnose;
 use crate::ledger::Ledger;
 use crate::{filesystem, log, migrate, sqlite_version};
+
+mod server;
 
 /// Less free space than this is not healthy: a migration copies the ledger.
 const MIN_FREE_BYTES: u64 = 64 * 1024 * 1024;
@@ -25,11 +28,15 @@ pub struct Check {
 
 /// Looks at everything; problems are in the checks, errors only mean that looking failed.
 pub fn examine(ledger: &Ledger) -> Result<Vec<Check>> {
+    if let Some(url) = ledger.server() {
+        return server::examine(ledger, url);
+    }
+    let connection = ledger.file("A check of the file")?.connection();
     Ok(vec![
-        quick_check(ledger),
-        foreign_keys(ledger),
-        schema(ledger)?,
-        journal(ledger)?,
+        quick_check(connection),
+        foreign_keys(connection),
+        schema(connection, ledger.path())?,
+        journal(connection)?,
         head(ledger),
         log_beside(ledger.path()),
         Check { name: "sqlite", ok: true, detail: sqlite_version().to_owned() },
@@ -39,18 +46,16 @@ pub fn examine(ledger: &Ledger) -> Result<Vec<Check>> {
     ])
 }
 
-fn quick_check(ledger: &Ledger) -> Check {
-    let found = ledger
-        .connection()
+fn quick_check(connection: &Connection) -> Check {
+    let found = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
         .unwrap_or_else(|e| e.to_string());
     Check { name: "quick_check", ok: found == "ok", detail: found }
 }
 
-fn foreign_keys(ledger: &Ledger) -> Check {
-    let broken = ledger
-        .connection()
-        .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get::<_, i64>(0));
+fn foreign_keys(connection: &Connection) -> Check {
+    let broken =
+        connection.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get::<_, i64>(0));
     Check {
         name: "foreign_keys",
         ok: matches!(broken, Ok(0)),
@@ -63,14 +68,13 @@ fn foreign_keys(ledger: &Ledger) -> Check {
     }
 }
 
-fn schema(ledger: &Ledger) -> Result<Check> {
-    let version = migrate::version_of(ledger.connection(), ledger.path())?;
+fn schema(connection: &Connection, path: &Path) -> Result<Check> {
+    let version = migrate::version_of(connection, path)?;
     Ok(Check { name: "schema", ok: version == migrate::LATEST, detail: format!("version {version}") })
 }
 
-fn journal(ledger: &Ledger) -> Result<Check> {
-    let mode: String = ledger
-        .connection()
+fn journal(connection: &Connection) -> Result<Check> {
+    let mode: String = connection
         .query_row("PRAGMA journal_mode", [], |row| row.get(0))
         .map_err(|e| diagnose(e, "reading the journal mode"))?;
     Ok(Check { name: "journal", ok: mode == "wal", detail: mode })

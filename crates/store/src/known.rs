@@ -39,6 +39,9 @@ impl Ledger {
 
     /// Whether the ledger in another file is this one, too: one of them is a copy of the other.
     pub fn is_also(&self, path: &Path) -> bool {
+        if self.server().is_some() {
+            return false;
+        }
         let Ok(own) = self.identity() else { return false };
         // A ledger has its id in its file before anything else.
         is_ledger(path).unwrap_or(false)

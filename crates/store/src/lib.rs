@@ -9,6 +9,7 @@ mod backup;
 mod connection;
 mod error;
 pub mod faults;
+mod file;
 mod filesystem;
 mod foreign;
 mod git_dirs;
@@ -27,6 +28,7 @@ pub mod reference;
 pub mod regular;
 mod remembered;
 pub mod reserve;
+mod server;
 mod side;
 mod transaction;
 pub mod trust;
@@ -43,12 +45,19 @@ pub use git_index::tracks as git_tracks;
 pub use identity::{APPLICATION_ID, is_ledger, is_ledger_head};
 pub use known::Identity;
 pub use ledger::Ledger;
-pub use locate::{FoundBy, Lookup, Place, create, initial_place, locate, project_root};
+pub use locate::{
+    FoundBy, Lookup, Place, create, initial_place, locate, make_store, migrate_on_server, named_from,
+    project_root,
+};
 pub use migrate::LATEST;
 pub use remembered::{Behind, accept};
+pub use server::schema::Migrated;
+pub use server::{Host, ServerUrl, Tls};
 pub use side::{Durability, Side, SideSchema, accept_side, remove_side};
 pub use transaction::{Snapshot, Transaction};
-pub use values::{Param, Row, containing, path_bytes, path_from_bytes};
+pub use values::{
+    FromValue, HasKind, Kind, Param, Row, ToValue, Value, containing, path_bytes, path_from_bytes,
+};
 
 /// The version of SQLite that is built in, as in `3.51.3`.
 pub fn sqlite_version() -> &'static str {

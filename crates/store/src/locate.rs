@@ -14,17 +14,21 @@ use crate::connection::OpenOptions;
 use crate::git_dirs::{dirs_of, git_dirs, trim};
 use crate::ledger::Ledger;
 use crate::regular::read_line;
+use crate::server::schema::{self, Migrated};
+use crate::server::{Server, ServerUrl, nominal_file};
 use crate::values::{path_bytes, path_from_bytes};
 use crate::{faults, filesystem, log, migrate, private, trust};
 
 const FILE_NAME: &str = "ic.db";
+/// Holds the URL of a ledger on a server.
+const REMOTE: &str = "remote";
 
 /// What the caller says about the place, strongest first.
 #[derive(Debug, Clone, Copy)]
 pub struct Lookup<'a> {
-    /// `--db`.
+    /// `--db`: the path of a file, or the URL of a server's ledger.
     pub db: Option<&'a Path>,
-    /// `IC_DB`.
+    /// `IC_DB`: the same.
     pub env_db: Option<&'a Path>,
     /// The working directory, absolute.
     pub directory: &'a Path,
@@ -47,9 +51,11 @@ ic_base::words! {
 /// A ledger's place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The ledger's file.
+    /// The ledger's file; of one on a server, the file that it would have in the store.
     pub db: PathBuf,
-    /// The directory that holds it.
+    /// The server that the ledger is on; `None`: it is a file.
+    pub server: Option<ServerUrl>,
+    /// The directory that holds it, and what stays on this machine of one on a server.
     pub store: PathBuf,
     /// The project's root: the top of the git work tree, else the directory that holds `.ic`.
     pub root: PathBuf,
@@ -58,6 +64,35 @@ pub struct Place {
 }
 
 impl Place {
+    fn of_file(store: PathBuf, root: PathBuf, found_by: FoundBy) -> Self {
+        Self { db: store.join(FILE_NAME), server: None, store, root, found_by }
+    }
+
+    fn of_server(url: ServerUrl, store: PathBuf, root: PathBuf, found_by: FoundBy) -> Self {
+        Self { db: nominal_file(&store), server: Some(url), store, root, found_by }
+    }
+
+    /// What names the ledger: its file, or its URL.
+    pub fn name(&self) -> PathBuf {
+        self.server.as_ref().map_or_else(|| self.db.clone(), |url| PathBuf::from(url.to_string()))
+    }
+
+    /// Opens the ledger. Errors: as of [`Ledger::open`], and of [`Ledger::on_server`].
+    pub fn open(&self, options: OpenOptions, context: &Context) -> Result<Ledger> {
+        match &self.server {
+            None => Ledger::open(&self.db, options, context),
+            Some(url) => Ledger::on_server(url, &self.store, options),
+        }
+    }
+
+    /// Opens the ledger to look at it; what is not there is not made. `None` as of [`Ledger::open_to_look`].
+    pub fn open_to_look(&self, options: OpenOptions) -> Result<Option<Ledger>> {
+        match &self.server {
+            None => Ledger::open_to_look(&self.db, options),
+            Some(url) => Ledger::on_server(url, &self.store, options).map(Some),
+        }
+    }
+
     /// The log that stands beside the ledger now, with its newest changes; `None` if there is none.
     pub fn log(&self) -> Option<PathBuf> {
         let db = log::real(&self.db);
@@ -76,18 +111,19 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
         return named_place(db, found_by, lookup.directory);
     }
     for level in lookup.directory.ancestors() {
-        let candidates = [
-            (common_dir(level).map(|git| git.join("ic")), FoundBy::Git),
-            (Some(level.join(".ic")), FoundBy::Directory),
-        ];
-        for (store, found_by) in candidates {
+        for (store, found_by) in candidates(level) {
             if let Some(usual) = store
                 && let Some(store) = follow_pointer(&usual)?
-                && has_ledger(&usual, &store)?
             {
-                let db = store.join(FILE_NAME);
-                trust::require_own_ledger(&db, &store, &usual, level)?;
-                return Ok(Place { db, store, root: level.to_owned(), found_by });
+                let remote = store.join(REMOTE);
+                if let Some(url) = read_remote(&remote)? {
+                    trust::require_own_ledger(&remote, &store, &usual, level)?;
+                    return Ok(Place::of_server(url, store, level.to_owned(), found_by));
+                }
+                if has_ledger(&usual, &store)? {
+                    trust::require_own_ledger(&store.join(FILE_NAME), &store, &usual, level)?;
+                    return Ok(Place::of_file(store, level.to_owned(), found_by));
+                }
             }
         }
     }
@@ -96,6 +132,14 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
         format!("No ledger in {} or any directory above it.", lookup.directory.display()),
     )
     .hint("create one with: ic init"))
+}
+
+/// Where the store of a project with this root may be.
+fn candidates(level: &Path) -> [(Option<PathBuf>, FoundBy); 2] {
+    [
+        (common_dir(level).map(|git| git.join("ic")), FoundBy::Git),
+        (Some(level.join(".ic")), FoundBy::Directory),
+    ]
 }
 
 /// Where `init` puts the ledger: the flag or environment, else the git repository's store, else `.ic/` here.
@@ -108,12 +152,15 @@ pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place>
     match (store, lookup.db, lookup.env_db) {
         (Some(store), ..) => {
             let store = absolute(store, lookup.directory)?;
-            Ok(Place { db: store.join(FILE_NAME), store, root, found_by })
+            Ok(Place::of_file(store, root, found_by))
         }
         (None, None, None) => {
             let default = default_store(lookup.directory);
             let store = follow_pointer(&default)?.unwrap_or(default);
-            Ok(Place { db: store.join(FILE_NAME), store, root, found_by })
+            Ok(match read_remote(&store.join(REMOTE))? {
+                Some(url) => Place::of_server(url, store, root, found_by),
+                None => Place::of_file(store, root, found_by),
+            })
         }
         (None, Some(db), _) => named_place(db, FoundBy::Flag, lookup.directory),
         (None, None, Some(db)) => named_place(db, FoundBy::Environment, lookup.directory),
@@ -132,6 +179,9 @@ pub fn create(
     options: OpenOptions,
     context: &Context,
 ) -> Result<(Ledger, bool)> {
+    if let Some(url) = &place.server {
+        return create_on_server(url, place, options, context);
+    }
     let default = default_store(directory);
     if pointed
         && let Some(existing) = follow_pointer(&default)?
@@ -155,11 +205,7 @@ pub fn create(
             trust::require_closed(&place.store)?;
         }
     } else {
-        private::directories(&place.store).while_doing(|| format!("creating {}", place.store.display()))?;
-        if place.store.ends_with(".ic") {
-            // A repository made here later must not take the ledger for a source file.
-            write_private(&place.store.join(".gitignore"), b"*\n")?;
-        }
+        make_store(&place.store)?;
     }
     let created = migrate::create(&place.db, options, context)?;
     if pointed && !same_file(&default, &place.store) && !default.exists() {
@@ -172,6 +218,85 @@ pub fn create(
     Ok((Ledger::open(&place.db, options, context)?, created))
 }
 
+/// Makes the ledger on its server, or keeps the one that is there, and leaves its URL in the store, so that it is found from now on.
+///
+/// Errors: `ledger_exists` when the project has another one, whose record would be hidden.
+fn create_on_server(
+    url: &ServerUrl,
+    place: &Place,
+    options: OpenOptions,
+    context: &Context,
+) -> Result<(Ledger, bool)> {
+    let remote = place.store.join(REMOTE);
+    let there = match read_remote(&remote)? {
+        Some(other) if other != *url => Some(other.to_string()),
+        None if place.store.join(FILE_NAME).exists() => {
+            Some(place.store.join(FILE_NAME).display().to_string())
+        }
+        _ => None,
+    };
+    if let Some(there) = there {
+        return Err(Diagnosis::new(
+            Code::LedgerExists,
+            format!("This project already has its ledger: {there}."),
+        )
+        .hint("use it as it is; to use the other one beside it: IC_DB"));
+    }
+    let server = Server::new(url, options)?;
+    let created = schema::create(&server, context)?;
+    make_store(&place.store)?;
+    // After the ledger was made: a pointer that leads to no ledger would make every later call fail.
+    faults::statement("-- pointing to the server");
+    write_private(&remote, format!("{url}\n").as_bytes())?;
+    let ledger = Ledger::on_server(url, &place.store, options)?;
+    // An older one that is there is not used before it is migrated.
+    ledger.identity()?;
+    Ok((ledger, created))
+}
+
+/// Brings a ledger on a server to the newest schema. A file is migrated when it is opened: `None`.
+///
+/// Errors: `newer_schema`, `migration_failed`, `no_ledger`, `unreachable`, `busy`.
+pub fn migrate_on_server(place: &Place, options: OpenOptions) -> Result<Option<Migrated>> {
+    let Some(url) = &place.server else { return Ok(None) };
+    schema::migrate(&Server::new(url, options)?).map(Some)
+}
+
+/// Makes the directory of a store, if it is not there.
+pub fn make_store(store: &Path) -> Result<()> {
+    if store.is_dir() {
+        return Ok(());
+    }
+    private::directories(store).while_doing(|| format!("creating {}", store.display()))?;
+    if store.file_name().is_some_and(|name| name == ".ic") {
+        // A repository made here later must not take the ledger for a source file.
+        write_private(&store.join(".gitignore"), b"*\n")?;
+    }
+    Ok(())
+}
+
+/// The URL in a store; `None` if there is none. Errors: `invalid_value` for what is no URL of a ledger.
+fn read_remote(remote: &Path) -> Result<Option<ServerUrl>> {
+    match fs::metadata(remote) {
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        Err(e) => return Err(e).while_doing(|| format!("looking for {}", remote.display())),
+        Ok(_) => {}
+    }
+    let line = read_line(remote).while_doing(|| format!("reading {}", remote.display()))?;
+    let text = String::from_utf8_lossy(trim(&line)).into_owned();
+    ServerUrl::parse(&text)
+        .map(Some)
+        .map_err(|error| error.detail("file", remote.to_string_lossy().into_owned()))
+}
+
+/// What `--db` or `IC_DB` names, seen from a directory: a URL is the same everywhere.
+pub fn named_from(db: &Path, directory: &Path) -> PathBuf {
+    match db.to_str() {
+        Some(text) if ServerUrl::is_meant(text) => db.to_owned(),
+        _ => directory.join(db),
+    }
+}
+
 /// The top of the git work tree that holds `directory`, else `directory` itself.
 pub fn project_root(directory: &Path) -> PathBuf {
     directory.ancestors().find(|level| common_dir(level).is_some()).unwrap_or(directory).to_owned()
@@ -182,9 +307,34 @@ fn named_place(db: &Path, found_by: FoundBy, directory: &Path) -> Result<Place> 
         return Err(Diagnosis::new(Code::InvalidValue, "The path of the ledger is empty.")
             .hint("give a path: --db PATH, or unset IC_DB"));
     }
+    let root = project_root(directory);
+    if let Some(text) = db.to_str().filter(|text| ServerUrl::is_meant(text)) {
+        let url = ServerUrl::parse(text)?;
+        let (store, root) = if let Some(found) = store_that_leads_to(&url, directory)? {
+            found
+        } else {
+            let default = default_store(directory);
+            (follow_pointer(&default)?.unwrap_or(default), root)
+        };
+        return Ok(Place::of_server(url, store, root, found_by));
+    }
     let db = absolute(db, directory)?;
     let store = db.parent().unwrap_or(Path::new("/")).to_owned();
-    Ok(Place { db, store, root: project_root(directory), found_by })
+    Ok(Place { db, server: None, store, root, found_by })
+}
+
+/// The nearest store whose ledger is this one on a server, and the project that it is of: what stays on this machine lies there.
+fn store_that_leads_to(url: &ServerUrl, directory: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
+    for level in directory.ancestors() {
+        for (usual, _) in candidates(level) {
+            if let Some(store) = usual.map(|usual| follow_pointer(&usual)).transpose()?.flatten()
+                && read_remote(&store.join(REMOTE)).is_ok_and(|found| found.as_ref() == Some(url))
+            {
+                return Ok(Some((store, level.to_owned())));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn default_store(directory: &Path) -> PathBuf {

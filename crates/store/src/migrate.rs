@@ -39,13 +39,7 @@ pub(crate) fn version_of(connection: &Connection, path: &Path) -> Result<i32> {
     let version = read("PRAGMA user_version")?;
     match read("PRAGMA application_id")? {
         APPLICATION_ID if version <= LATEST => Ok(version),
-        APPLICATION_ID => Err(Diagnosis::new(
-            Code::NewerSchema,
-            format!("The ledger {} has schema {version}; this program knows {LATEST}.", path.display()),
-        )
-        .hint("use the newer ic that wrote it")
-        .detail("schema_version", version)
-        .detail("supported", LATEST)),
+        APPLICATION_ID => Err(newer(&path.display().to_string(), version)),
         0 if version == 0 && has_our_tables(connection)? => Ok(0),
         0 if version == 0 && is_blank(connection)? => Err(no_ledger(path, "is empty")),
         _ => Err(Diagnosis::new(
@@ -54,6 +48,17 @@ pub(crate) fn version_of(connection: &Connection, path: &Path) -> Result<i32> {
         )
         .hint("see which file is used: ic where; choose another: --db PATH")),
     }
+}
+
+/// The ledger was written by a newer program.
+pub(crate) fn newer(name: &str, version: i32) -> Diagnosis {
+    Diagnosis::new(
+        Code::NewerSchema,
+        format!("The ledger {name} has schema {version}; this program knows {LATEST}."),
+    )
+    .hint("use the newer ic that wrote it")
+    .detail("schema_version", version)
+    .detail("supported", LATEST)
 }
 
 /// A `.dump` keeps the tables but neither `application_id` nor `user_version`.

@@ -3,6 +3,7 @@
 use ic_base::{Code, Diagnosis, Result, reversed_digits};
 
 use crate::transaction::Snapshot;
+use crate::values::Row;
 
 /// The fewest digits that name something.
 const MIN_DIGITS: usize = 6;
@@ -24,6 +25,17 @@ pub struct Referent {
 ///
 /// Errors: `invalid_reference`, `ambiguous_id` (the candidates in `details.ids`), and the referent's own not-found code.
 pub fn resolve(snapshot: &Snapshot<'_>, referent: Referent, text: &str) -> Result<String> {
+    find(snapshot, referent, "id", text, |row| row.get(0))
+}
+
+/// As [`resolve`], and reads the row with it. `columns` begin with `id`.
+pub fn find<T>(
+    snapshot: &Snapshot<'_>,
+    referent: Referent,
+    columns: &str,
+    text: &str,
+    mut map: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<T> {
     let Referent { table, noun, not_found, listed_by } = referent;
     let digits = reversed_digits(&text.to_ascii_lowercase());
     let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
@@ -38,22 +50,25 @@ pub fn resolve(snapshot: &Snapshot<'_>, referent: Referent, text: &str) -> Resul
         .detail("reference", text));
     }
     // 'g' sorts after every hex digit: the range is "begins with these digits".
-    let ids: Vec<String> = snapshot.query_all(
-        &format!("SELECT id FROM {table} WHERE reversed_id >= $1 AND reversed_id < $2 LIMIT 10"),
+    let rows: Vec<(String, T)> = snapshot.query_all(
+        &format!("SELECT {columns} FROM {table} WHERE reversed_id >= $1 AND reversed_id < $2 LIMIT 10"),
         &[&digits, &format!("{digits}g")],
-        |row| row.get(0),
+        |row| Ok((row.get(0)?, map(row)?)),
     )?;
-    match <[String; 1]>::try_from(ids) {
-        Ok([id]) => Ok(id),
-        Err(ids) if ids.is_empty() => Err(Diagnosis::new(not_found, format!("There is no {noun} {text}."))
+    match <[(String, T); 1]>::try_from(rows) {
+        Ok([(_, found)]) => Ok(found),
+        Err(rows) if rows.is_empty() => Err(Diagnosis::new(not_found, format!("There is no {noun} {text}."))
             .hint(format!("see: {listed_by}"))
             .detail("reference", text)),
-        Err(ids) => Err(Diagnosis::new(
-            Code::AmbiguousId,
-            format!("{text} is the end of several {noun} ids: {}.", ids.join(", ")),
-        )
-        .hint("give more digits")
-        .detail("ids", ids)),
+        Err(rows) => {
+            let ids: Vec<String> = rows.into_iter().map(|(id, _)| id).collect();
+            Err(Diagnosis::new(
+                Code::AmbiguousId,
+                format!("{text} is the end of several {noun} ids: {}.", ids.join(", ")),
+            )
+            .hint("give more digits")
+            .detail("ids", ids))
+        }
     }
 }
 

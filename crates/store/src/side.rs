@@ -189,10 +189,10 @@ impl Side {
     /// Runs `read` over one consistent view.
     pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
         if !self.connection.is_autocommit() {
-            return read(&Snapshot::new(&self.connection)).map_err(|error| damaged(&self.path, error));
+            return read(&Snapshot::of_file(&self.connection)).map_err(|error| damaged(&self.path, error));
         }
         self.open_view()?;
-        let result = read(&Snapshot::new(&self.connection));
+        let result = read(&Snapshot::of_file(&self.connection));
         self.close_view();
         result.map_err(|error| damaged(&self.path, error))
     }
@@ -214,7 +214,7 @@ impl Side {
             .map_err(|e| diagnose(e, "configuring the object store"))?;
         let _held = Held::new(Rank::Content);
         self.execute("BEGIN IMMEDIATE")?;
-        let result = write(&Transaction::new(&self.connection)).and_then(|value| {
+        let result = write(&Transaction::of_file(&self.connection)).and_then(|value| {
             self.execute("COMMIT")?;
             self.has_written.set(true);
             Ok(value)

@@ -2,21 +2,32 @@
 
 use std::ops::{ControlFlow, Deref};
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::Result;
 use rusqlite::{CachedStatement, Connection};
 
-use crate::error::diagnose;
+use crate::error::{changed_other_than_one, diagnose};
 use crate::faults;
-use crate::values::{Param, Row};
+use crate::server::{Head, Open};
+use crate::values::{Bound, Param, Row, Source};
 
 /// One consistent view of the ledger.
 pub struct Snapshot<'c> {
-    connection: &'c Connection,
+    view: View<'c>,
+}
+
+/// What a view is of.
+enum View<'c> {
+    File(&'c Connection),
+    Server(&'c Open<'c>),
 }
 
 impl<'c> Snapshot<'c> {
-    pub(crate) fn new(connection: &'c Connection) -> Self {
-        Self { connection }
+    pub(crate) fn of_file(connection: &'c Connection) -> Self {
+        Self { view: View::File(connection) }
+    }
+
+    pub(crate) fn of_server(open: &'c Open<'c>) -> Self {
+        Self { view: View::Server(open) }
     }
 
     /// The first row of the result, mapped; `None` if there is no row.
@@ -26,10 +37,16 @@ impl<'c> Snapshot<'c> {
         params: &[Param<'_>],
         map: impl FnOnce(&Row<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
-        let mut statement = self.prepare(sql)?;
-        let mut rows = statement.query(params).map_err(|e| diagnose(e, "reading the ledger"))?;
+        let connection = match self.view(sql) {
+            View::File(connection) => connection,
+            View::Server(open) => {
+                return open.first(sql, params, map);
+            }
+        };
+        let mut statement = prepare(connection, sql)?;
+        let mut rows = statement.query(bound(params)).map_err(|e| diagnose(e, "reading the ledger"))?;
         match rows.next().map_err(|e| diagnose(e, "reading the ledger"))? {
-            Some(row) => map(&Row(row)).map(Some),
+            Some(row) => map(&Row(Source::File(row))).map(Some),
             None => Ok(None),
         }
     }
@@ -41,6 +58,9 @@ impl<'c> Snapshot<'c> {
         params: &[Param<'_>],
         mut map: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
+        if let View::Server(open) = self.view(sql) {
+            return open.rows(sql, params)?.iter().map(|row| map(&Row(Source::Server(row)))).collect();
+        }
         let mut all = Vec::new();
         self.each(sql, params, |row| {
             all.push(map(row)?);
@@ -56,21 +76,34 @@ impl<'c> Snapshot<'c> {
         params: &[Param<'_>],
         mut visit: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let mut statement = self.prepare(sql)?;
-        let mut rows = statement.query(params).map_err(|e| diagnose(e, "reading the ledger"))?;
+        let connection = match self.view(sql) {
+            View::File(connection) => connection,
+            View::Server(open) => return open.each(sql, params, &mut visit),
+        };
+        let mut statement = prepare(connection, sql)?;
+        let mut rows = statement.query(bound(params)).map_err(|e| diagnose(e, "reading the ledger"))?;
         while let Some(row) = rows.next().map_err(|e| diagnose(e, "reading the ledger"))? {
-            if visit(&Row(row))?.is_break() {
+            if visit(&Row(Source::File(row)))?.is_break() {
                 break;
             }
         }
         Ok(())
     }
 
-    fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>> {
+    /// What a statement is for; in a test's build it is looked at first.
+    fn view(&self, sql: &str) -> &View<'c> {
         debug_assert!(parameters_ascend(sql), "parameters must first appear in ascending order: {sql}");
-        faults::statement(sql);
-        self.connection.prepare_cached(sql).map_err(|e| diagnose(e, "preparing a statement"))
+        &self.view
     }
+}
+
+fn prepare<'c>(connection: &'c Connection, sql: &str) -> Result<CachedStatement<'c>> {
+    faults::statement(sql);
+    connection.prepare_cached(sql).map_err(|e| diagnose(e, "preparing a statement"))
+}
+
+fn bound<'a>(params: &'a [Param<'a>]) -> impl rusqlite::Params + 'a {
+    rusqlite::params_from_iter(params.iter().map(|param| Bound(param.value())))
 }
 
 /// A write transaction: everything that is written through it is committed together, or not at all.
@@ -81,23 +114,48 @@ pub struct Transaction<'c> {
 }
 
 impl<'c> Transaction<'c> {
-    pub(crate) fn new(connection: &'c Connection) -> Self {
-        Self { snapshot: Snapshot::new(connection) }
+    pub(crate) fn of_file(connection: &'c Connection) -> Self {
+        Self { snapshot: Snapshot::of_file(connection) }
+    }
+
+    pub(crate) fn of_server(open: &'c Open<'c>) -> Self {
+        Self { snapshot: Snapshot::of_server(open) }
     }
 
     /// Runs an INSERT or UPDATE and returns how many rows it changed.
     pub fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<usize> {
-        self.prepare(sql)?.execute(params).map_err(|e| diagnose(e, "writing the ledger"))
+        match self.snapshot.view(sql) {
+            View::File(connection) => {
+                let mut statement = prepare(connection, sql)?;
+                statement.execute(bound(params)).map_err(|e| diagnose(e, "writing the ledger"))
+            }
+            View::Server(open) => open.execute(sql, params),
+        }
     }
 
-    /// As [`Transaction::execute`], for a statement that must change exactly one row. Errors: `internal`.
+    /// As [`Transaction::execute`], for a statement that must change exactly one row. Errors: `internal`, at the latest of the commit.
     pub fn execute_one(&self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        if let View::Server(open) = self.snapshot.view(sql) {
+            return open.execute_one(sql, params);
+        }
         match self.execute(sql, params)? {
             1 => Ok(()),
-            n => Err(Diagnosis::new(
-                Code::Internal,
-                format!("A statement changed {n} rows where it must change one; nothing was changed: {sql}"),
-            )),
+            n => Err(changed_other_than_one(n as u64, sql)),
+        }
+    }
+
+    /// The seq and hash of the newest event, where the lock of a server's ledger has told them already.
+    pub fn head(&self) -> Option<Head> {
+        match self.snapshot.view {
+            View::File(_) => None,
+            View::Server(open) => open.head(),
+        }
+    }
+
+    /// Says which event is now the newest: by its hash a commit is known again whose answer was lost.
+    pub fn appended(&self, head: Head) {
+        if let View::Server(open) = self.snapshot.view {
+            open.set_appended(head);
         }
     }
 }

@@ -1,16 +1,193 @@
-//! Values at the row boundary: what goes into a statement and what comes out of a row.
+//! Values at the row boundary: what goes into a statement and what comes out of a row, whichever database keeps the ledger.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
-use rusqlite::types::FromSql;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 
-use crate::error::diagnose;
+mod of_server;
+
+/// The three kinds of column that there are: `INTEGER`, `TEXT`, `BLOB` in SQLite, `BIGINT`, `TEXT`, `BYTEA` in PostgreSQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A number, also of a boolean.
+    Int,
+    /// Text in UTF-8.
+    Text,
+    /// Bytes: a path, a hash.
+    Bytes,
+}
+
+/// A value of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Nothing; a statement must know of what kind.
+    Null(Kind),
+    /// A number.
+    Int(i64),
+    /// Text.
+    Text(&'a str),
+    /// Bytes.
+    Bytes(&'a [u8]),
+}
+
+/// What has a kind even where there is no value.
+pub trait HasKind {
+    /// The kind of its column.
+    const KIND: Kind;
+}
+
+/// What a statement can be given.
+pub trait ToValue {
+    /// The value that is bound.
+    fn value(&self) -> Value<'_>;
+}
+
+/// What a column can be read as.
+pub trait FromValue: Sized {
+    /// `None` if the value is of another kind, or does not fit.
+    fn from_value(value: Value<'_>) -> Option<Self>;
+}
 
 /// A value that a statement can be given: `&[&id.as_str(), &seq]`.
-pub type Param<'a> = &'a dyn rusqlite::ToSql;
+pub type Param<'a> = &'a dyn ToValue;
+
+macro_rules! kinds {
+    ($($kind:ident: $($type:ty),+;)+) => { $($(impl HasKind for $type { const KIND: Kind = Kind::$kind; })+)+ };
+}
+
+kinds! {
+    Int: i64, i32, u32, u8, bool;
+    Text: str, String;
+    Bytes: [u8], Vec<u8>;
+}
+
+impl<const N: usize> HasKind for [u8; N] {
+    const KIND: Kind = Kind::Bytes;
+}
+
+impl<T: HasKind + ?Sized> HasKind for &T {
+    const KIND: Kind = T::KIND;
+}
+
+macro_rules! numbers {
+    ($($type:ty),+) => { $(
+        impl ToValue for $type {
+            fn value(&self) -> Value<'_> {
+                Value::Int(i64::from(*self))
+            }
+        }
+    )+ };
+}
+
+numbers!(i64, i32, u32, u8, bool);
+
+impl ToValue for str {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl ToValue for String {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl ToValue for [u8] {
+    fn value(&self) -> Value<'_> {
+        Value::Bytes(self)
+    }
+}
+
+impl ToValue for Vec<u8> {
+    fn value(&self) -> Value<'_> {
+        Value::Bytes(self)
+    }
+}
+
+impl<const N: usize> ToValue for [u8; N] {
+    fn value(&self) -> Value<'_> {
+        Value::Bytes(self)
+    }
+}
+
+impl<T: ToValue + ?Sized> ToValue for &T {
+    fn value(&self) -> Value<'_> {
+        (**self).value()
+    }
+}
+
+impl<T: ToValue + HasKind> ToValue for Option<T> {
+    fn value(&self) -> Value<'_> {
+        self.as_ref().map_or(Value::Null(T::KIND), ToValue::value)
+    }
+}
+
+impl FromValue for i64 {
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Int(n) => Some(n),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! narrower {
+    ($($type:ty),+) => { $(
+        impl FromValue for $type {
+            fn from_value(value: Value<'_>) -> Option<Self> {
+                i64::from_value(value).and_then(|n| n.try_into().ok())
+            }
+        }
+    )+ };
+}
+
+narrower!(i32, u32, u64, usize);
+
+impl FromValue for bool {
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        i64::from_value(value).map(|n| n != 0)
+    }
+}
+
+impl FromValue for String {
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text.to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for Vec<u8> {
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Bytes(bytes) => Some(bytes.to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl<const N: usize> FromValue for [u8; N] {
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Bytes(bytes) => bytes.try_into().ok(),
+            _ => None,
+        }
+    }
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Null(_) => Some(None),
+            value => T::from_value(value).map(Some),
+        }
+    }
+}
 
 /// The pattern of `lower(column) LIKE $1 ESCAPE '\'` for what contains this text, whatever its ASCII letters' case.
 pub fn containing(text: &str) -> String {
@@ -24,13 +201,78 @@ pub fn containing(text: &str) -> String {
     pattern + "%"
 }
 
+/// A value as SQLite is given it.
+pub(crate) struct Bound<'a>(pub(crate) Value<'a>);
+
+impl rusqlite::ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Value::Null(_) => ValueRef::Null,
+            Value::Int(n) => ValueRef::Integer(n),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+/// A value as SQLite gives it; `None` if it is of no kind that a ledger has.
+fn of_file(value: ValueRef<'_>) -> Option<Value<'_>> {
+    match value {
+        // Whoever reads it may not ask of which kind: SQLite does not know either.
+        ValueRef::Null => Some(Value::Null(Kind::Text)),
+        ValueRef::Integer(n) => Some(Value::Int(n)),
+        ValueRef::Text(text) => std::str::from_utf8(text).ok().map(Value::Text),
+        ValueRef::Blob(bytes) => Some(Value::Bytes(bytes)),
+        ValueRef::Real(_) => None,
+    }
+}
+
 /// One row of a result. Columns are counted from 0, in the order of the SELECT.
-pub struct Row<'a>(pub(crate) &'a rusqlite::Row<'a>);
+pub struct Row<'a>(pub(crate) Source<'a>);
+
+/// Which database gave the row.
+pub(crate) enum Source<'a> {
+    File(&'a rusqlite::Row<'a>),
+    Server(&'a tokio_postgres::Row),
+}
+
+impl Source<'_> {
+    /// The value of a column; `None` if it is of no kind that a ledger has.
+    fn value(&self, index: usize) -> Option<Value<'_>> {
+        match self {
+            Self::File(row) => of_file(row.get_ref(index).ok()?),
+            Self::Server(row) => of_server::value(row, index),
+        }
+    }
+
+    fn column(&self, index: usize) -> Option<&str> {
+        match self {
+            Self::File(row) => row.as_ref().column_name(index).ok(),
+            Self::Server(row) => row.columns().get(index).map(tokio_postgres::Column::name),
+        }
+    }
+}
 
 impl Row<'_> {
+    /// How many columns it has.
+    pub fn width(&self) -> usize {
+        match &self.0 {
+            Source::File(row) => row.as_ref().column_count(),
+            Source::Server(row) => row.len(),
+        }
+    }
+
+    /// The value of a column as it is; `None` if it is of no kind that a ledger has.
+    pub fn value(&self, index: usize) -> Option<Value<'_>> {
+        self.0.value(index)
+    }
+
     /// The value of a column. Errors: `corrupt` if it has another type, naming column and row.
-    pub fn get<T: FromSql>(&self, index: usize) -> Result<T> {
-        self.0.get(index).map_err(|e| diagnose(e, &format!("reading {}", self.describe(index))))
+    pub fn get<T: FromValue>(&self, index: usize) -> Result<T> {
+        self.0.value(index).and_then(T::from_value).ok_or_else(|| {
+            Diagnosis::new(Code::Corrupt, format!("The {} is not what it must be.", self.describe(index)))
+                .hint("run `ic health`")
+        })
     }
 
     /// The value of a text column, turned into something narrower (a status, a JSON document).
@@ -59,10 +301,10 @@ impl Row<'_> {
 
     /// `column "status" of the row that begins with "019c..."`.
     fn describe(&self, index: usize) -> String {
-        let column = self.0.as_ref().column_name(index).unwrap_or("?");
-        let first = match self.0.get_ref(0) {
-            Ok(rusqlite::types::ValueRef::Text(t)) => String::from_utf8_lossy(t).into_owned(),
-            Ok(rusqlite::types::ValueRef::Integer(n)) => n.to_string(),
+        let column = self.0.column(index).unwrap_or("?");
+        let first = match self.0.value(0) {
+            Some(Value::Text(text)) => text.to_owned(),
+            Some(Value::Int(n)) => n.to_string(),
             _ => "?".to_owned(),
         };
         format!("column \"{column}\" of the row that begins with {first:?}")
@@ -84,7 +326,7 @@ mod tests {
     use ic_base::{Code, Diagnosis};
     use rusqlite::Connection;
 
-    use super::Row;
+    use super::{FromValue, Kind, Row, Source, ToValue, Value};
 
     ic_base::words! {
         enum Light {
@@ -98,7 +340,9 @@ mod tests {
     fn read(word: &str) -> Result<Light, Diagnosis> {
         let connection = Connection::open_in_memory().unwrap();
         let sql = "SELECT 'a17' AS id, ?1 AS colour";
-        connection.query_row(sql, [word], |row| Ok(Row(row).parse(1, "lights", Light::parse))).unwrap()
+        connection
+            .query_row(sql, [word], |row| Ok(Row(Source::File(row)).parse(1, "lights", Light::parse)))
+            .unwrap()
     }
 
     #[test]
@@ -113,5 +357,25 @@ mod tests {
             );
             assert_eq!((error.code(), error.message()), (Code::Corrupt, message.as_str()));
         }
+    }
+
+    #[test]
+    fn a_value_comes_back_as_it_was_given() {
+        fn round<T: ToValue + FromValue + PartialEq + std::fmt::Debug>(value: &T) {
+            assert_eq!(T::from_value(value.value()).as_ref(), Some(value));
+        }
+        round(&i64::MIN);
+        round(&7_i32);
+        round(&u32::MAX);
+        round(&true);
+        round(&"a\u{0}b".to_owned());
+        round(&vec![0_u8, 255]);
+        round(&[3_u8; 32]);
+        round(&Some("x".to_owned()));
+        round(&None::<i64>);
+        assert_eq!(None::<&[u8]>.value(), Value::Null(Kind::Bytes));
+        assert_eq!(u32::from_value(Value::Int(-1)), None);
+        assert_eq!(String::from_value(Value::Bytes(b"x")), None);
+        assert_eq!(<[u8; 2]>::from_value(Value::Bytes(b"x")), None);
     }
 }

@@ -8,12 +8,18 @@ use assert_cmd::assert::Assert;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::server::{self, Lent};
+
+/// Has every write transaction of every call run twice, where the tests themselves are told so.
+const RERUN: &str = "IC_TEST_RERUN";
+
 /// A temporary project directory and the binary that is run in it, in an environment that holds nothing else.
 pub struct Cli {
     binary: PathBuf,
     home: TempDir,
     root: PathBuf,
     env: Vec<(OsString, OsString)>,
+    _lent: Lent,
 }
 
 /// What a call printed and how it ended.
@@ -100,7 +106,9 @@ impl Cli {
         std::fs::create_dir(&root).expect("the project's directory");
         std::fs::write(root.join(".ic.yaml"), "rollback: {checkpointing: {auto: false}}\n")
             .expect("its configuration");
-        Self { binary: PathBuf::from(binary), home, root, env: Vec::new() }
+        let (mut env, lent) = server::lend();
+        env.extend(std::env::var_os(RERUN).map(|value| (RERUN.into(), value)));
+        Self { binary: PathBuf::from(binary), home, root, env, _lent: lent }
     }
 
     /// The project that lies in `home/project`, as it is.
@@ -109,7 +117,8 @@ impl Cli {
     /// If there is none.
     pub fn around(binary: &str, home: TempDir) -> Self {
         let root = std::fs::canonicalize(home.path().join("project")).expect("the project's directory");
-        Self { binary: PathBuf::from(binary), home, root, env: Vec::new() }
+        let (env, lent) = server::lend();
+        Self { binary: PathBuf::from(binary), home, root, env, _lent: lent }
     }
 
     /// The same project with checkpoints along the way, as projects are by default.
@@ -151,7 +160,7 @@ impl Cli {
         self.with_env("IC_DB", path.as_ref())
     }
 
-    /// The ledger's file: what `IC_DB` says, else `.ic/ic.db`, or git's `.git/ic/ic.db` where that one is there.
+    /// The ledger's file, or the URL of one on a server: what `IC_DB` says, else `.ic/ic.db`, or git's `.git/ic/ic.db` where that one is there.
     pub fn db(&self) -> PathBuf {
         if let Some((_, path)) = self.env.iter().rev().find(|(name, _)| name == "IC_DB") {
             return PathBuf::from(path);

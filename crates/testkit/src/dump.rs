@@ -3,14 +3,20 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use ic_store::{Ledger, Value};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-/// Every row of every table of the database at `path`, one a line, in a fixed order.
+use crate::server;
+
+/// Every row of every table of the database at `path`, or of the ledger that a URL names, one a line, in a fixed order.
 ///
 /// # Panics
 /// If the database cannot be read.
 pub fn dump(path: &Path) -> String {
+    if let Some(ledger) = server::look(path) {
+        return dump_of_server(&ledger);
+    }
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("open the ledger");
     connection.busy_timeout(std::time::Duration::from_secs(10)).expect("set a timeout");
@@ -43,4 +49,37 @@ pub fn dump(path: &Path) -> String {
         }
     }
     out
+}
+
+/// The same of a ledger on a server, whose rows have no order of their own.
+fn dump_of_server(ledger: &Ledger) -> String {
+    let rows = ledger.read(|snapshot| {
+        let tables: Vec<String> = snapshot.query_all(
+            "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'ledger'",
+            &[],
+            |row| row.get(0),
+        )?;
+        let mut rows = Vec::new();
+        for table in tables {
+            rows.extend(snapshot.query_all(&format!("SELECT * FROM \"{table}\""), &[], |row| {
+                let mut line = table.clone();
+                for i in 0..row.width() {
+                    let value = match row.value(i).expect("a value") {
+                        Value::Null(_) => "NULL".to_owned(),
+                        Value::Int(n) => n.to_string(),
+                        Value::Text(text) => format!("{text:?}"),
+                        Value::Bytes(b) => {
+                            format!("x'{}'", b.iter().map(|b| format!("{b:02x}")).collect::<String>())
+                        }
+                    };
+                    write!(line, "|{value}").expect("write to a string");
+                }
+                Ok(line)
+            })?);
+        }
+        Ok(rows)
+    });
+    let mut rows = rows.expect("read the ledger");
+    rows.sort();
+    rows.into_iter().map(|row| row + "\n").collect()
 }

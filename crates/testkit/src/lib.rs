@@ -8,6 +8,7 @@ mod dump;
 mod files;
 mod kernel;
 mod older;
+pub mod server;
 mod state;
 mod terminal;
 mod worker;

@@ -14,6 +14,7 @@ pub fn older_ledger(path: &Path) {
     let reference = newest.path().join("ic.db");
     let place = ic_store::Place {
         db: reference.clone(),
+        server: None,
         store: newest.path().to_owned(),
         root: newest.path().to_owned(),
         found_by: ic_store::FoundBy::Flag,

@@ -6,10 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rusqlite::Connection;
-use rusqlite::types::ValueRef;
+use ic_store::{Ledger, OpenOptions, Value};
 
 use crate::cli::Outcome;
+use crate::server;
 
 /// Runs git in a directory, with nothing of the user's settings, and returns what it says.
 ///
@@ -119,7 +119,12 @@ pub fn git_state(root: &Path) -> String {
 /// # Panics
 /// If the ledger at `db` cannot be read.
 pub fn ledger(db: &Path) -> String {
-    let connection = Connection::open(db).expect("open the ledger");
+    let ledger = match server::look(db) {
+        Some(ledger) => ledger,
+        None => Ledger::open_to_look(db, OpenOptions::default())
+            .expect("open the ledger")
+            .expect("of this schema"),
+    };
     let mut text = String::new();
     for (table, columns) in [
         ("runs", "goal, status, phase, scope_id, complexity, metadata, completed_at IS NULL"),
@@ -132,22 +137,22 @@ pub fn ledger(db: &Path) -> String {
     ] {
         let filter = if table == "rollbacks" { "WHERE status NOT IN ('undone', 'abandoned')" } else { "" };
         let sql = format!("SELECT {columns} FROM {table} {filter} ORDER BY seq");
-        let mut statement = connection.prepare(&sql).expect("read a table");
-        let width = statement.column_count();
-        let mut rows = statement.query([]).expect("read a table");
-        while let Some(row) = rows.next().expect("a row") {
-            write!(text, "{table}").expect("a table");
-            for i in 0..width {
-                let shown = match row.get_ref(i).expect("a column") {
-                    ValueRef::Null => "NULL".to_owned(),
-                    ValueRef::Integer(n) => n.to_string(),
-                    ValueRef::Real(r) => r.to_string(),
-                    ValueRef::Text(t) | ValueRef::Blob(t) => String::from_utf8_lossy(t).into_owned(),
-                };
-                write!(text, "|{shown}").expect("a column");
-            }
-            text.push('\n');
-        }
+        let rows = ledger.read(|snapshot| {
+            snapshot.query_all(&sql, &[], |row| {
+                let mut line = table.to_owned();
+                for i in 0..row.width() {
+                    let shown = match row.value(i).expect("a column") {
+                        Value::Null(_) => "NULL".to_owned(),
+                        Value::Int(n) => n.to_string(),
+                        Value::Text(text) => text.to_owned(),
+                        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                    };
+                    write!(line, "|{shown}").expect("a column");
+                }
+                Ok(line + "\n")
+            })
+        });
+        text.extend(rows.expect("read a table"));
     }
     text
 }

@@ -63,6 +63,7 @@ pub fn require_startable(
     overrides: &Overrides,
 ) -> Result<()> {
     check(definition, overrides)?;
+    kernel.ledger.require_one_host("A workflow")?;
     Chain::parse(&definition.phases.join(","))?;
     kernel.require_current_caller()?;
     // A run whose steps could not be executed would stay behind.
@@ -109,6 +110,7 @@ pub fn run(
 ///
 /// Errors: `work_running` while another process executes it, `nothing_to_resume` when there is nothing to resume.
 pub fn resume(setup: &Setup<'_>, reference: &str, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
+    setup.kernel.ledger.require_one_host("A workflow")?;
     let (run, workflow) = setup.of(reference, overrides, &may_resume)?;
     if is_unfinished(&run, &workflow) {
         return setup.finish_rollback(&run, overrides, ui);
@@ -142,6 +144,7 @@ pub fn rollback(
     ui: &mut dyn Ui,
 ) -> Result<Report> {
     let Setup { kernel, settings, .. } = *setup;
+    kernel.ledger.require_one_host("A workflow")?;
     let may = |snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow| {
         may_roll_back(snapshot, run, workflow, overrides)
     };

@@ -215,7 +215,7 @@ impl Flow<'_> {
         let mut environment: Vec<(OsString, OsString)> = Vec::new();
         let mut set = |key: &str, value: OsString| environment.push((key.into(), value));
         step.environment.iter().for_each(|(key, value)| set(key, value.into()));
-        set("IC_DB", self.kernel.ledger.path().into());
+        set("IC_DB", self.kernel.ledger.name().into());
         set("IC_RUN", self.run.id.as_str().into());
         set("IC_STEP", step.id.as_str().into());
         set("IC_OUTPUTS", outputs_of(&log).into());

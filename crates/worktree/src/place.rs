@@ -74,6 +74,8 @@ pub(super) fn real(ledger: &Path) -> PathBuf {
 pub(super) fn open(kernel: &Kernel, options: OpenOptions) -> Result<Objects> {
     let identity = kernel.ledger.identity()?;
     let path = objects_path(kernel.ledger.path());
+    // A ledger on a server makes none.
+    ic_store::make_store(kernel.store())?;
     if !Side::exists(&path) {
         bring(kernel, &identity, &path, options)?;
     }

@@ -10,7 +10,7 @@ use ic_checkpoint::record::{self, Checkpoint};
 use ic_kernel::config::{Checkpointing, Config, Retention};
 use ic_kernel::{Kernel, require_own_project};
 use ic_phase::Run;
-use ic_store::{OpenOptions, Snapshot};
+use ic_store::{Ledger, OpenOptions, Snapshot};
 
 use crate::place;
 
@@ -51,6 +51,16 @@ impl Settings {
         }
     }
 
+    /// The same for a ledger: one that several machines share keeps nothing of this one's tree and rows.
+    #[must_use]
+    pub fn with(mut self, ledger: &Ledger) -> Self {
+        if !ledger.is_of_one_host() {
+            self.state = None;
+            self.checkpointing.auto = false;
+        }
+        self
+    }
+
     /// The same, with the tree captured along the way only if that is `wanted`, too.
     #[must_use]
     pub fn capturing(mut self, wanted: bool) -> Self {
@@ -81,8 +91,9 @@ pub struct Workspace<'k> {
 }
 
 impl<'k> Workspace<'k> {
-    /// Opens the content beside the ledger for the working tree of `root`.
+    /// Opens the content beside the ledger for the working tree of `root`. Errors: `not_on_server`.
     pub fn open(kernel: &'k Kernel, root: PathBuf, settings: &'k Settings) -> Result<Self> {
+        kernel.ledger.require_one_host("Work with checkpoints")?;
         let options = OpenOptions { busy_timeout: settings.busy_timeout };
         let objects = place::open(kernel, options)?;
         Ok(Self { kernel, settings, root, objects })

@@ -45,6 +45,9 @@ struct Kept {
 
 /// What is kept of the tree around the work of a dispatch, as its run's project says, and that project.
 fn kept(session: &Session, kernel: &Kernel, id: &str, wanted: bool) -> Result<Kept> {
+    if !kernel.ledger.is_of_one_host() {
+        return Ok(Kept { settings: None, project: kernel.project.root.clone() });
+    }
     let project = kernel.read(|snapshot| {
         let dispatch = ic_dispatch::dispatch::resolve(snapshot, id)?;
         ic_phase::run::get(snapshot, &dispatch.run_id).map(|run| run.project_dir)

@@ -37,12 +37,12 @@ impl Health {
         let ok = checks.iter().all(|check| check.ok);
         let record = HealthJson {
             ok,
-            db: kernel.ledger.path().to_string_lossy().into_owned(),
+            db: kernel.ledger.name().to_string_lossy().into_owned(),
             schema_version: ic_store::LATEST,
             checks: checks.iter().map(CheckJson::from).collect(),
         };
         session.output.record(&record, || {
-            format!("{}\n{}", path_text(kernel.ledger.path()), views::ledger::checks(&checks))
+            format!("{}\n{}", path_text(&kernel.ledger.name()), views::ledger::checks(&checks))
         })?;
         Ok(if ok { Exit::Done } else { Exit::Failure })
     }

@@ -32,7 +32,7 @@ impl Init {
         let record = InitJson { place: WhereJson::new(&place, session.named_config().as_deref()), created };
         session.output.record(&record, || {
             let what = if created { "Created the ledger" } else { "The ledger is already there:" };
-            format!("{what} {}\n", path_text(&place.db))
+            format!("{what} {}\n", path_text(&place.name()))
         })?;
         Ok(Exit::Done)
     }

@@ -17,7 +17,7 @@ impl Where {
     #[allow(clippy::unused_self, reason = "verbs share one shape")]
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let place = session.place()?;
-        if !place.db.exists() {
+        if place.server.is_none() && !place.db.exists() {
             return Err(Diagnosis::new(
                 Code::NoLedger,
                 format!("The ledger {} does not exist.", place.db.display()),
@@ -25,6 +25,6 @@ impl Where {
             .hint("create it with: ic init"));
         }
         let record = WhereJson::new(&place, session.named_config().as_deref());
-        session.output.path(&place.db, &record)
+        session.output.path(&place.name(), &record)
     }
 }

@@ -15,7 +15,7 @@ use ic_phase::resolve::{self, Project};
 use ic_phase::{Run, run, skip};
 use ic_rewind::{Options, RelationalRollbackEngine, journal};
 use ic_runtrack::{agent, artifact};
-use ic_store::{Ledger, Lookup, OpenOptions, Snapshot, reference};
+use ic_store::{Lookup, OpenOptions, Snapshot, reference};
 
 use super::Candidate;
 use super::position::Position;
@@ -57,7 +57,7 @@ pub(super) fn look(
     let lookup = Lookup { db, env_db: environment.db.as_deref(), directory: &directory };
     let Ok(place) = ic_store::locate(&lookup) else { return Vec::new() };
     let options = OpenOptions { busy_timeout: PATIENCE };
-    let Ok(Some(ledger)) = Ledger::open_to_look(&place.db, options) else { return Vec::new() };
+    let Ok(Some(ledger)) = place.open_to_look(options) else { return Vec::new() };
     let project = Project { directory, root: place.root };
     let store = place.db.parent().unwrap_or(Path::new("/"));
     ledger.read(|snapshot| find(&Looked { at, snapshot, project, store })).unwrap_or_default()

@@ -31,7 +31,7 @@ use crate::views::event::{CursorJson, EventJson, RedactedJson, VerifyJson};
 use crate::views::gate::{AdvanceJson, GateCheckJson, GateRuleJson};
 use crate::views::history::HistoryJson;
 use crate::views::hooks::{HooksDoctorJson, HooksJson};
-use crate::views::ledger::{BackupJson, HealthJson, InitJson, VersionJson, WhereJson};
+use crate::views::ledger::{BackupJson, HealthJson, InitJson, MigrateJson, VersionJson, WhereJson};
 use crate::views::log::LogEntryJson;
 use crate::views::man::ManJson;
 use crate::views::mcp::{InstallJson, McpJson};
@@ -58,6 +58,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic version", "version"),
     ("ic backup", "backup"),
     ("ic health", "health"),
+    ("ic migrate", "migrate"),
     ("ic man", "man"),
     ("ic undo", "rollback"),
     ("ic redo", "rollback-undone"),
@@ -179,6 +180,7 @@ pub(super) fn shapes_of_the_ledger() -> Vec<(&'static str, Value)> {
     vec![
         ("backup", schema::<BackupJson>("A copy of the ledger")),
         ("health", schema::<HealthJson>("Health of the ledger")),
+        ("migrate", schema::<MigrateJson>("Migration of the ledger")),
     ]
 }
 

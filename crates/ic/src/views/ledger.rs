@@ -17,9 +17,10 @@ shape! {
         usual = place.root.join(".ic.yaml");
         config = config.or_else(|| usual.exists().then_some(usual.as_path()));
     {
-        db: String = place.db.to_string_lossy().into_owned(),
+        /// The ledger's file, or the URL of the one on a server.
+        db: String = place.name().to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
-        db_b64: Option<String> = exact(&place.db),
+        db_b64: Option<String> = exact(&place.name()),
         /// The log of the ledger's newest changes, beside its file; null if there is none. To copy both: `ic backup`.
         log: Option<String> = place.log().map(|path| path.to_string_lossy().into_owned()),
         store: String = place.store.to_string_lossy().into_owned(),
@@ -40,6 +41,18 @@ shape! {
         pub(crate) place: WhereJson,
         /// False if it existed already.
         pub(crate) created: bool,
+    }
+
+    /// What bringing a ledger up to date did (`migrate`).
+    pub(crate) struct MigrateJson {
+        /// The ledger's file, or its URL.
+        pub(crate) db: String,
+        /// The schema that it had.
+        pub(crate) earlier_schema_version: i32,
+        /// The schema that it has.
+        pub(crate) schema_version: i32,
+        /// False if there was nothing to do.
+        pub(crate) migrated: bool,
     }
 
     /// A copy of the ledger (`backup`).

@@ -225,7 +225,7 @@ impl<'k> Saga<'k> {
             root: &workspace.root,
             directory: &run.project_dir,
             objects: &workspace.objects,
-            environment: vec![("IC_DB".into(), self.kernel.ledger.path().into())],
+            environment: vec![("IC_DB".into(), self.kernel.ledger.name().into())],
             log,
         };
         let mut current = compensation.clone();

@@ -1,0 +1,312 @@
+//! A ledger on a PostgreSQL server: a schema of a database.
+//!
+//! Locking: every write transaction begins by locking the head of the events, so that writers take turns and each sees what the one before left, as
+//! with a file. Readers see a snapshot each. Durability is the server's.
+//! A round trip is what costs here: a transaction begins with its first statement, changes that nobody asks the count of wait for the next
+//! question or for the commit, and nobody waits for the end of a read.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ic_base::{Code, Diagnosis, Result};
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, Error};
+
+use crate::connection::OpenOptions;
+use crate::migrate::LATEST;
+use crate::values::{Row, Source};
+use crate::{faults, migrate};
+
+mod connect;
+mod error;
+mod flight;
+mod names;
+mod open;
+mod password;
+pub(crate) mod schema;
+mod tls;
+mod url;
+mod value;
+
+pub(crate) use open::{Head, Open};
+pub use url::{Host, ServerUrl, Tls};
+
+use error::{Fault, diagnose};
+use open::Committed;
+
+/// How much longer than a lock an answer is waited for, before the server counts as gone.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A session with the server; it connects when it is first asked something.
+pub(crate) struct Server {
+    url: ServerUrl,
+    options: OpenOptions,
+    client: RefCell<Option<Arc<Client>>>,
+    /// The schema is of the version that this program knows.
+    is_of_version: Cell<bool>,
+    hurries: Cell<bool>,
+    /// The connection is still in a transaction that only read.
+    dangles: Cell<bool>,
+    /// What the connections live in: they are gone before it.
+    runtime: Runtime,
+}
+
+impl Server {
+    /// A session that is not connected yet. Errors: `io_error`.
+    pub(crate) fn new(url: &ServerUrl, options: OpenOptions) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|e| Diagnosis::new(Code::Io, format!("preparing to connect: {e}.")))?;
+        Ok(Self {
+            url: url.clone(),
+            options,
+            client: RefCell::new(None),
+            is_of_version: Cell::new(false),
+            hurries: Cell::new(false),
+            dangles: Cell::new(false),
+            runtime,
+        })
+    }
+
+    pub(crate) fn url(&self) -> &ServerUrl {
+        &self.url
+    }
+
+    /// Runs `read` over one consistent view.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Open<'_>) -> Result<T>) -> Result<T> {
+        let open = Open::to_read(self);
+        let result = read(&open);
+        open.end();
+        result
+    }
+
+    /// Runs `write` in one transaction, again where others were in the way or the connection was lost, and commits it if it returns `Ok`.
+    pub(crate) fn write<T>(&self, mut write: impl FnMut(&Open<'_>) -> Result<T>) -> Result<T> {
+        let started = Instant::now();
+        loop {
+            let open = Open::to_write(self);
+            let error = match write(&open) {
+                Ok(value) => match open.commit() {
+                    Committed::Yes => return Ok(value),
+                    Committed::No(error) => error,
+                    Committed::Unknown(error) => {
+                        if self.has_committed(&open, &error, started)? {
+                            return Ok(value);
+                        }
+                        error
+                    }
+                },
+                Err(error) => error,
+            };
+            open.end();
+            let is_worth_it = matches!(open.fault(), Some(Fault::Conflict | Fault::Lost));
+            if !is_worth_it || self.hurries.get() || started.elapsed() > self.options.busy_timeout {
+                return Err(error);
+            }
+            pause();
+        }
+    }
+
+    /// Whether a commit whose answer was lost has happened. The head's lock waits for what the server still does of it; its hash tells the event
+    /// from one that another appended. What appends no event sets what it sets, and may be done again.
+    fn has_committed(&self, open: &Open<'_>, error: &Diagnosis, started: Instant) -> Result<bool> {
+        let Some((seq, hash)) = open.appended_head() else { return Ok(false) };
+        loop {
+            let looking = Open::to_write(self);
+            let found = looking
+                .first("SELECT hash FROM events WHERE seq = $1", &[&seq], |row| row.get::<[u8; 32]>(0));
+            looking.end();
+            match found {
+                Ok(found) => return Ok(found == Some(hash)),
+                Err(_) if started.elapsed() <= self.options.busy_timeout + PATIENCE => pause(),
+                Err(_) => return Err(unknown(&self.url, error, seq)),
+            }
+        }
+    }
+
+    /// Runs `work` without waiting for other writers.
+    pub(crate) fn at_once<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = self.hurries.replace(true);
+        let result = work();
+        self.hurries.set(before);
+        result
+    }
+
+    /// The statements that begin a transaction. Their names lead to the ledger's schema for this transaction alone: a pooler gives the connection
+    /// to others after it.
+    fn opening(&self, writes: bool) -> String {
+        let Self { url: ServerUrl { ledger, .. }, options, .. } = self;
+        let version = "SELECT max(version) FROM refinery_schema_history";
+        let before = if self.dangles.get() { "ROLLBACK; " } else { "" };
+        let path = format!("SET LOCAL search_path TO \"{ledger}\"");
+        if !writes {
+            return format!("{before}BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {path}; {version}");
+        }
+        // 0 would wait for ever.
+        let patience = if self.hurries.get() { 1 } else { options.busy_timeout.as_millis().max(1) };
+        format!(
+            "{before}BEGIN ISOLATION LEVEL READ COMMITTED; {path}; SET LOCAL lock_timeout = {patience}; {version}; \
+             SELECT seq, encode(hash, 'hex') FROM event_head WHERE one = 1 FOR UPDATE"
+        )
+    }
+
+    /// Errors: `newer_schema`, `migration_needed`, `no_ledger`.
+    fn require_version(&self, version: Option<i32>) -> Result<()> {
+        if self.is_of_version.get() {
+            return Ok(());
+        }
+        match version {
+            Some(LATEST) => {
+                self.is_of_version.set(true);
+                Ok(())
+            }
+            Some(version) if version > LATEST => Err(migrate::newer(&self.url.to_string(), version)),
+            Some(version) => Err(Diagnosis::new(
+                Code::MigrationNeeded,
+                format!("The ledger {} has schema {version}; this program needs {LATEST}.", self.url),
+            )
+            .hint("bring it up to date once every ic that uses it is of this version: ic migrate")
+            .detail("schema_version", version)
+            .detail("supported", LATEST)),
+            None => Err(Diagnosis::new(Code::NoLedger, format!("There is no ledger {}.", self.url))
+                .hint("create it with: ic init --db URL")
+                .detail("db", self.url.to_string())),
+        }
+    }
+
+    /// The connection, made anew if it is lost.
+    fn client(&self) -> Result<Arc<Client>> {
+        if let Some(client) = self.client.borrow().as_ref().filter(|client| !client.is_closed()) {
+            return Ok(client.clone());
+        }
+        let client = Arc::new(connect::connect(self)?);
+        self.dangles.set(false);
+        *self.client.borrow_mut() = Some(client.clone());
+        Ok(client)
+    }
+
+    fn forget(&self) {
+        *self.client.borrow_mut() = None;
+    }
+
+    /// The result of a request; `Err(None)`: there was no answer in time.
+    fn wait<T>(
+        &self,
+        request: impl Future<Output = std::result::Result<T, Error>>,
+    ) -> std::result::Result<T, Option<Error>> {
+        let patience = self.options.busy_timeout + PATIENCE;
+        self.runtime.block_on(async {
+            match tokio::time::timeout(patience, request).await {
+                Ok(result) => result.map_err(Some),
+                Err(_) => Err(None),
+            }
+        })
+    }
+
+    /// What a lookup finds in time.
+    fn look_up<T>(
+        &self,
+        patience: Duration,
+        lookup: impl Future<Output = std::result::Result<T, String>>,
+    ) -> std::result::Result<T, String> {
+        self.runtime.block_on(async {
+            let found = tokio::time::timeout(patience, lookup).await;
+            found.unwrap_or_else(|_| Err("there was no answer in time".to_owned()))
+        })
+    }
+
+    fn no_answer(&self, doing: &str) -> Diagnosis {
+        Diagnosis::new(Code::Unreachable, format!("{doing}: the server of {} does not answer.", self.url))
+            .hint("is the server up, and the way to it open?")
+            .detail("db", self.url.to_string())
+    }
+
+    /// Rewrites the tables, so that nothing of what was overwritten is left in them. The server's log and its backups are its own matter.
+    ///
+    /// Errors: `permission_denied` for a role that does not own them; what was committed stays committed.
+    pub(crate) fn wipe(&self) -> Result<()> {
+        let doing = "the change is committed, but the removed text may still be in the free space of the server's tables";
+        let name = &self.url.ledger;
+        let owned = self.read(|open| {
+            let sql = "SELECT tablename::text, pg_has_role(tableowner, 'USAGE') FROM pg_tables WHERE schemaname = $1";
+            let row = |row: &Row<'_>| Ok((row.get::<String>(0)?, row.get::<bool>(1)?));
+            open.rows(sql, &[name])?.iter().map(|found| row(&Row(Source::Server(found)))).collect::<Result<Vec<_>>>()
+        })?;
+        let by_hand = format!("have the owner of the ledger run: VACUUM FULL \"{name}\".events");
+        if owned.iter().any(|(_, is_ours)| !is_ours) {
+            return Err(Diagnosis::new(
+                Code::PermissionDenied,
+                format!("{doing}: the role does not own them."),
+            )
+            .hint(by_hand));
+        }
+        self.let_go();
+        let client = self.client()?;
+        for (table, _) in owned {
+            let sql = format!("VACUUM FULL \"{name}\".\"{table}\"");
+            faults::statement(&sql);
+            self.wait(client.simple_query(&sql)).map_err(|error| match error {
+                Some(error) => diagnose(error, &self.url, doing).hint(by_hand.clone()),
+                None => self.no_answer(doing),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A number that changes whenever another process has appended an event. Who waits for one holds no transaction open meanwhile.
+    pub(crate) fn newest_event(&self) -> Result<i64> {
+        let newest = self.read(|open| open.first("SELECT seq FROM event_head", &[], |row| row.get(0)))?;
+        self.let_go();
+        Ok(newest.unwrap_or(0))
+    }
+
+    /// Ends a transaction that only read.
+    fn let_go(&self) {
+        if !self.dangles.replace(false) {
+            return;
+        }
+        let client = self.client.borrow().clone();
+        if let Some(client) = client.filter(|client| !client.is_closed()) {
+            faults::statement("ROLLBACK");
+            // A connection that fails here is made anew by who needs it next.
+            if self.wait(client.batch_execute("ROLLBACK")).is_err() {
+                self.forget();
+            }
+        }
+    }
+}
+
+/// Lets others go on for a moment: each process for another one.
+fn pause() {
+    let chance = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60;
+    std::thread::sleep(Duration::from_millis(4 + chance));
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let Some(client) = self.client.take() else { return };
+        drop(client);
+        // The connection says goodbye, which ends what it had begun, and is closed.
+        self.runtime.block_on(async {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        });
+    }
+}
+
+/// What is nominally the ledger's file: what lies beside a ledger lies beside it, in the local store.
+pub(crate) fn nominal_file(store: &Path) -> std::path::PathBuf {
+    store.join("server.db")
+}
+
+fn unknown(url: &ServerUrl, error: &Diagnosis, seq: i64) -> Diagnosis {
+    Diagnosis::new(
+        Code::Unreachable,
+        format!("The connection to {url} was lost while event {seq} was committed, and the server cannot be asked whether it is there: {}", error.message()),
+    )
+    .hint(format!("once the server is back, look before you try again: ic events tail --since {}", seq - 1))
+    .detail("db", url.to_string())
+    .detail("seq", seq)
+}

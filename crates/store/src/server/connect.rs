@@ -1,0 +1,139 @@
+//! The way to the server: its hosts in turn, who connects, and how it is protected.
+
+use std::time::Duration;
+
+use ic_base::{Code, Diagnosis, Result};
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::{Client, Config, NoTls};
+
+use super::Server;
+use super::error::diagnose;
+use super::url::{Host, ServerUrl};
+use super::{names, password, tls};
+
+/// Seconds to wait for one host.
+const CONNECT_TIMEOUT: u32 = 10;
+
+/// Connects to the first host that can be written to.
+///
+/// Errors: `unreachable`, `permission_denied`, `no_ledger` for a database that does not exist, `busy` where all connections are taken.
+pub(super) fn connect(server: &Server) -> Result<Client> {
+    let url = server.url();
+    let doing = "connecting";
+    let mut last = None;
+    // One after the other, because the password of each is its own.
+    for host in &url.hosts {
+        let config = match config(server, host) {
+            Ok(config) => config,
+            Err(error) if error.code() == Code::Unreachable => {
+                last = Some(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        match to_host(server, &config)? {
+            Ok(client) => return Ok(client),
+            Err(Some(error)) if lacks_password(&error) => {
+                return Err(Diagnosis::new(
+                    Code::PermissionDenied,
+                    format!("{doing}: the server of {url} asks for a password, and there is none."),
+                )
+                .hint("give it in ~/.pgpass (chmod 600), or in the file that PGPASSFILE names")
+                .detail("db", url.to_string()));
+            }
+            Err(Some(error)) => {
+                // What is found at one host of several is no reason to leave the others out.
+                last = Some(tls::distrust(&error, url).unwrap_or_else(|| diagnose(error, url, doing)));
+            }
+            Err(None) => last = Some(server.no_answer(doing)),
+        }
+    }
+    Err(last.unwrap_or_else(|| server.no_answer(doing)))
+}
+
+/// The connection to one host; `Err(None)` as of [`Server::wait`].
+fn to_host(
+    server: &Server,
+    config: &Config,
+) -> Result<std::result::Result<Client, Option<tokio_postgres::Error>>> {
+    if !server.url().is_verified() {
+        return Ok(server.wait(async {
+            let (client, connection) = config.connect(NoTls).await?;
+            tokio::spawn(connection);
+            Ok(client)
+        }));
+    }
+    let tls = tls::connector(server.url())?;
+    Ok(server.wait(async {
+        let (client, connection) = config.connect(tls).await?;
+        tokio::spawn(connection);
+        Ok(client)
+    }))
+}
+
+fn lacks_password(error: &tokio_postgres::Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.to_string().contains("password missing"))
+}
+
+/// How one host is connected to. Errors: `unreachable` for a name that has no address.
+fn config(server: &Server, host: &Host) -> Result<Config> {
+    let url = server.url();
+    let user = match &url.user {
+        Some(user) => user.clone(),
+        None => own_name()?,
+    };
+    let mut config = Config::new();
+    let seconds = u64::from(url.connect_timeout.unwrap_or(CONNECT_TIMEOUT).max(1));
+    let patience = Duration::from_secs(seconds);
+    match host {
+        Host::Socket(directory, port) => {
+            config.host_path(directory).port(*port);
+        }
+        Host::Tcp(name, port) => {
+            let found = server.look_up(patience, names::addresses(name));
+            for address in found.map_err(|why| unknown_host(url, name, &why))? {
+                config.host(name).hostaddr(address);
+            }
+            config.port(*port);
+        }
+    }
+    if let Some(password) = password::find(host, &url.database, &user) {
+        config.password(password);
+    }
+    config
+        .user(user)
+        .dbname(&url.database)
+        .application_name("ic")
+        .ssl_mode(if url.is_verified() { SslMode::Require } else { SslMode::Disable })
+        .connect_timeout(patience)
+        .tcp_user_timeout(Duration::from_secs(20))
+        .keepalives_idle(Duration::from_secs(20));
+    if url.hosts.len() > 1 {
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    }
+    Ok(config)
+}
+
+fn unknown_host(url: &ServerUrl, name: &str, why: &str) -> Diagnosis {
+    Diagnosis::new(Code::Unreachable, format!("connecting: the address of {name} cannot be found: {why}."))
+        .hint("is its name right? what /etc/hosts and the servers of /etc/resolv.conf know is found")
+        .detail("db", url.to_string())
+}
+
+/// Who this process is to a server that is told no name: `PGUSER`, else the user of the system.
+fn own_name() -> Result<String> {
+    if let Ok(user) = std::env::var("PGUSER") {
+        return Ok(user);
+    }
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_owned())
+    });
+    named.or_else(|| std::env::var("USER").ok()).ok_or_else(|| {
+        Diagnosis::new(Code::InvalidValue, "It is not known as whom to connect to the server.")
+            .hint("name the user: postgres://USER@HOST/DATABASE")
+    })
+}

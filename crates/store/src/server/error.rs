@@ -1,0 +1,120 @@
+//! What the server and the way to it report, in the words and codes of the contract.
+
+use ic_base::{Code, Diagnosis};
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use super::url::ServerUrl;
+
+/// What a failure means for the transaction in which it happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Another transaction was in the way: the same may go well at once.
+    Conflict,
+    /// The connection is lost, or leads to a server that cannot be written any more.
+    Lost,
+    /// It fails however often it is tried.
+    Final,
+}
+
+pub(super) fn fault_of(error: &Error) -> Fault {
+    let Some(code) = error.code() else {
+        // What the program itself could not encode or read is no matter of the connection.
+        let is_own = std::error::Error::source(error)
+            .is_some_and(|source| source.downcast_ref::<std::io::Error>().is_none());
+        return if error.is_closed() || !is_own { Fault::Lost } else { Fault::Final };
+    };
+    match *code {
+        SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => Fault::Conflict,
+        SqlState::ADMIN_SHUTDOWN
+        | SqlState::CRASH_SHUTDOWN
+        | SqlState::CANNOT_CONNECT_NOW
+        | SqlState::READ_ONLY_SQL_TRANSACTION
+        | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Fault::Lost,
+        // Class 08: the connection. PgBouncer says so, too, when its server went away.
+        ref code if code.code().starts_with("08") => Fault::Lost,
+        _ => Fault::Final,
+    }
+}
+
+/// The diagnosis for an error of the server; `doing` completes "while ...".
+pub(super) fn diagnose(error: Error, url: &ServerUrl, doing: &str) -> Diagnosis {
+    let code = code_of(&error);
+    let said = said(&error);
+    let diagnosis = match code {
+        Code::NoLedger => {
+            Diagnosis::new(code, format!("There is no ledger {url}: {said}.")).detail("db", url.to_string())
+        }
+        Code::Unreachable => {
+            Diagnosis::new(code, format!("{doing}: the server of {url} cannot be reached: {said}."))
+                .detail("db", url.to_string())
+        }
+        _ => Diagnosis::new(code, format!("{doing}: {said}.")),
+    };
+    let diagnosis = match hint_for(code, &error) {
+        Some(hint) => diagnosis.hint(hint),
+        None => diagnosis,
+    };
+    diagnosis.caused_by(error)
+}
+
+/// What an error says, with what caused it.
+pub(super) fn said(error: &Error) -> String {
+    error.as_db_error().map_or_else(|| sources(error), |db| db.message().to_owned())
+}
+
+fn code_of(error: &Error) -> Code {
+    let Some(code) = error.code() else {
+        return if fault_of(error) == Fault::Lost { Code::Unreachable } else { Code::Internal };
+    };
+    match *code {
+        SqlState::LOCK_NOT_AVAILABLE
+        | SqlState::T_R_SERIALIZATION_FAILURE
+        | SqlState::T_R_DEADLOCK_DETECTED
+        | SqlState::TOO_MANY_CONNECTIONS
+        | SqlState::QUERY_CANCELED => Code::Busy,
+        SqlState::UNDEFINED_TABLE | SqlState::INVALID_SCHEMA_NAME | SqlState::INVALID_CATALOG_NAME => {
+            Code::NoLedger
+        }
+        SqlState::CHARACTER_NOT_IN_REPERTOIRE | SqlState::UNTRANSLATABLE_CHARACTER => Code::InvalidValue,
+        SqlState::INSUFFICIENT_PRIVILEGE
+        | SqlState::INVALID_PASSWORD
+        | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => Code::PermissionDenied,
+        SqlState::DISK_FULL => Code::DiskFull,
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Code::Corrupt,
+        SqlState::IO_ERROR => Code::Io,
+        _ if fault_of(error) == Fault::Lost => Code::Unreachable,
+        _ => Code::Internal,
+    }
+}
+
+fn hint_for(code: Code, error: &Error) -> Option<&'static str> {
+    match code {
+        Code::Busy => Some("another process is writing; try again, or give --busy-timeout more time"),
+        Code::DiskFull => Some("the disk of the server is full"),
+        Code::NoLedger => Some("create it with: ic init --db URL"),
+        Code::Unreachable => {
+            Some("is the server up, and its name right? nothing was changed, unless this says otherwise")
+        }
+        Code::PermissionDenied if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+            Some("the role of the connection lacks a right; see: ic health")
+        }
+        Code::PermissionDenied => {
+            Some("give the password in ~/.pgpass, or in the file that PGPASSFILE names")
+        }
+        _ => None,
+    }
+}
+
+fn sources(error: &Error) -> String {
+    let mut said = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(source) = next {
+        let more = source.to_string();
+        if !said.contains(&more) {
+            said = format!("{said}: {more}");
+        }
+        next = source.source();
+    }
+    said
+}

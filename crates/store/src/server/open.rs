@@ -1,0 +1,305 @@
+//! One transaction on the server, whose statements travel together where nobody waits for their answers.
+
+use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use ic_base::{Code, Diagnosis, Result};
+use tokio_postgres::{Client, Row as ServerRow, SimpleQueryMessage};
+
+use super::Server;
+use super::error::{Fault, diagnose, fault_of};
+use super::flight::{Answer, Request, fly};
+use super::value::bind;
+use crate::error::changed_other_than_one;
+use crate::faults;
+use crate::values::{Param, Row, Source};
+
+/// How many rows of a long answer are held at a time.
+const CHUNK: usize = 500;
+/// How many requests travel together at most.
+const TOGETHER: usize = 1000;
+
+/// The newest event as the writers' lock found it.
+pub(crate) type Head = (i64, [u8; 32]);
+
+/// A transaction that begins with its first statement.
+pub(crate) struct Open<'s> {
+    server: &'s Server,
+    writes: bool,
+    client: RefCell<Option<Arc<Client>>>,
+    /// Changes whose answers nobody waits for.
+    queue: RefCell<Vec<Request>>,
+    cursors: Cell<u32>,
+    head: Cell<Option<Head>>,
+    /// The newest event that this transaction appended.
+    appended: Cell<Option<Head>>,
+    fault: Cell<Option<Fault>>,
+}
+
+/// How a commit ended.
+pub(super) enum Committed {
+    Yes,
+    No(Diagnosis),
+    /// It was sent, and the answer did not come.
+    Unknown(Diagnosis),
+}
+
+impl<'s> Open<'s> {
+    pub(super) fn to_read(server: &'s Server) -> Self {
+        Self::new(server, false)
+    }
+
+    pub(super) fn to_write(server: &'s Server) -> Self {
+        Self::new(server, true)
+    }
+
+    fn new(server: &'s Server, writes: bool) -> Self {
+        Self {
+            server,
+            writes,
+            client: RefCell::new(None),
+            queue: RefCell::default(),
+            cursors: Cell::new(0),
+            head: Cell::new(None),
+            appended: Cell::new(None),
+            fault: Cell::new(None),
+        }
+    }
+
+    /// What went wrong in it, whatever became of the error above.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        self.fault.get()
+    }
+
+    pub(super) fn appended_head(&self) -> Option<Head> {
+        self.appended.get()
+    }
+
+    /// The newest event, if the lock has said so and nothing was appended since.
+    pub(crate) fn head(&self) -> Option<Head> {
+        self.head.get()
+    }
+
+    pub(crate) fn set_appended(&self, head: Head) {
+        self.appended.set(Some(head));
+        self.head.set(Some(head));
+    }
+
+    /// All rows of a question.
+    pub(crate) fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<ServerRow>> {
+        let request = Request::Ask(sql.to_owned(), bind(params)?);
+        match self.send(vec![request], "reading the ledger")?.pop() {
+            Some(Answer::Rows(rows)) => Ok(rows),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The first row of a question, mapped.
+    pub(crate) fn first<T>(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+        map: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.rows(sql, params)?.first().map(|row| map(&Row(Source::Server(row)))).transpose()
+    }
+
+    /// Gives each row to `visit`, which may ask other questions meanwhile: the rows come in parts.
+    pub(crate) fn each(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+        visit: &mut dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let number = self.cursors.get() + 1;
+        self.cursors.set(number);
+        let declare = format!("DECLARE ic_{number} NO SCROLL CURSOR FOR {sql}");
+        let fetch = || Request::Ask(format!("FETCH {CHUNK} FROM ic_{number}"), Vec::new());
+        let mut answers =
+            self.send(vec![Request::Change(declare, bind(params)?), fetch()], "reading the ledger")?;
+        while let Some(Answer::Rows(rows)) = answers.pop() {
+            for row in &rows {
+                if visit(&Row(Source::Server(row)))?.is_break() {
+                    return Ok(());
+                }
+            }
+            if rows.len() < CHUNK {
+                break;
+            }
+            answers = self.send(vec![fetch()], "reading the ledger")?;
+        }
+        Ok(())
+    }
+
+    /// Changes rows and says how many.
+    pub(crate) fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<usize> {
+        let request = Request::Change(sql.to_owned(), bind(params)?);
+        match self.send(vec![request], "writing the ledger")?.pop() {
+            Some(Answer::Changed(rows)) => Ok(usize::try_from(rows).unwrap_or(usize::MAX)),
+            _ => Ok(0),
+        }
+    }
+
+    /// Changes one row. It travels with what is asked next, or with the commit: an error is that one's.
+    pub(crate) fn execute_one(&self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        let request = Request::Change(sql.to_owned(), bind(params)?);
+        let waiting = {
+            let mut queue = self.queue.borrow_mut();
+            queue.push(request);
+            queue.len()
+        };
+        if waiting >= TOGETHER { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&self) -> Result<()> {
+        if self.queue.borrow().is_empty() {
+            Ok(())
+        } else {
+            self.send(Vec::new(), "writing the ledger").map(drop)
+        }
+    }
+
+    /// Sends what is queued and `last`, and returns the answers to `last`.
+    fn send(&self, last: Vec<Request>, doing: &str) -> Result<Vec<Answer>> {
+        let queued = self.queue.take();
+        let waited_for = last.len();
+        let mut requests = queued;
+        let changes = requests.len();
+        requests.extend(last);
+        let mut answers = self.fly(requests, doing)?;
+        let asked = answers.split_off(answers.len() - waited_for);
+        // The opening comes before the changes, if it was sent now.
+        let opened = answers.len() - changes;
+        for answer in answers.iter().skip(opened) {
+            if let Answer::Changed(rows) = answer
+                && *rows != 1
+            {
+                self.fault.set(Some(Fault::Final));
+                return Err(changed_other_than_one(*rows, "a queued statement"));
+            }
+        }
+        Ok(asked)
+    }
+
+    /// One round trip. The first also begins the transaction; where that finds the connection lost, it is made anew: nothing was seen or done yet.
+    fn fly(&self, requests: Vec<Request>, doing: &str) -> Result<Vec<Answer>> {
+        if self.fault.get().is_some() {
+            return Err(spoilt());
+        }
+        let mut requests = requests;
+        let begins = self.client.borrow().is_none();
+        if begins {
+            requests.insert(0, Request::Batch(self.server.opening(self.writes)));
+        }
+        for request in &requests {
+            faults::statement(request.sql());
+        }
+        let can_try_again = begins && !requests.iter().any(is_commit);
+        let mut tried = false;
+        loop {
+            let client = match self.client.borrow().clone() {
+                Some(client) => client,
+                None => self.server.client()?,
+            };
+            match self.server.wait(fly(&client, &requests)) {
+                Ok(answers) => {
+                    if begins {
+                        self.server.dangles.set(false);
+                        *self.client.borrow_mut() = Some(client);
+                        self.opened(&answers)?;
+                    }
+                    return Ok(answers);
+                }
+                Err(error) => {
+                    let fault = error.as_ref().map_or(Fault::Lost, fault_of);
+                    if fault == Fault::Lost {
+                        self.server.forget();
+                        if can_try_again && !tried && error.is_some() {
+                            tried = true;
+                            continue;
+                        }
+                    }
+                    self.fault.set(Some(fault));
+                    *self.client.borrow_mut() = Some(client);
+                    return Err(match error {
+                        Some(error) => diagnose(error, self.server.url(), doing),
+                        None => self.server.no_answer(doing),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Reads what the opening said: the version of the schema, and the newest event.
+    fn opened(&self, answers: &[Answer]) -> Result<()> {
+        let Some(Answer::Batch(said)) = answers.first() else { return Ok(()) };
+        let mut rows = said.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let version = rows.next().and_then(|row| row.get(0)?.parse().ok());
+        if let Err(error) = self.server.require_version(version) {
+            self.fault.set(Some(Fault::Final));
+            return Err(error);
+        }
+        self.head.set(rows.next().and_then(|row| Some((row.get(0)?.parse().ok()?, from_hex(row.get(1)?)?))));
+        Ok(())
+    }
+
+    /// Commits what was written; a transaction without a statement has nothing to commit.
+    pub(super) fn commit(&self) -> Committed {
+        if self.client.borrow().is_none() && self.queue.borrow().is_empty() {
+            return Committed::Yes;
+        }
+        let mut requests: Vec<Request> = self.queue.take().into_iter().map(guarded).collect();
+        requests.push(Request::Batch("COMMIT".to_owned()));
+        match self.fly(requests, "committing to the ledger") {
+            Ok(_) => {
+                faults::statement("-- committed");
+                Committed::Yes
+            }
+            Err(error) if self.fault.get() == Some(Fault::Lost) => Committed::Unknown(error),
+            Err(error) => Committed::No(error),
+        }
+    }
+
+    /// Ends it without a change. A view is ended by what comes next: the next transaction, or the end of the connection. What holds the head's
+    /// lock lets go of it now.
+    pub(super) fn end(&self) {
+        self.queue.borrow_mut().clear();
+        if self.client.take().is_some_and(|client| !client.is_closed()) {
+            self.server.dangles.set(true);
+            if self.writes {
+                self.server.let_go();
+            }
+        }
+    }
+}
+
+/// A change that makes the server take the transaction back unless it changed one row: the commit travels with it.
+fn guarded(request: Request) -> Request {
+    match request {
+        Request::Change(sql, values) if sql.trim_start().starts_with("UPDATE") => Request::Ask(
+            format!("WITH changed AS ({sql} RETURNING 1) SELECT 1 / (count(*) = 1)::int FROM changed"),
+            values,
+        ),
+        other => other,
+    }
+}
+
+fn is_commit(request: &Request) -> bool {
+    matches!(request, Request::Batch(sql) if sql == "COMMIT")
+}
+
+fn spoilt() -> Diagnosis {
+    Diagnosis::new(Code::Internal, "A statement was run after one that failed in the same transaction.")
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}

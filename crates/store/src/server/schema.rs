@@ -1,0 +1,230 @@
+//! Making the schema of a ledger on a server, and bringing it up to date.
+//!
+//! A ledger is never migrated by the way: the first upgraded host would lock all others out. All migrations are one transaction under the lock of
+//! the head, so that of many that try at once one migrates, and a crash leaves the old schema whole.
+
+use ic_base::{Code, Context, Diagnosis, Result};
+use refinery_core::traits::sync as refinery_sync;
+use refinery_core::{Migration, Runner};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use super::Server;
+use super::error::diagnose;
+use super::url::ServerUrl;
+use crate::faults;
+use crate::migrate::{LATEST, newer};
+
+mod embedded {
+    refinery::embed_migrations!("../../migrations/postgres");
+}
+
+/// What bringing a ledger up to date did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Migrated {
+    /// The version that it had.
+    pub from: i32,
+    /// The version that it has.
+    pub to: i32,
+}
+
+/// Makes the ledger, unless it is there. Returns whether it was made.
+///
+/// Errors: `unreachable`, `permission_denied`, `foreign_database` for a schema of the name that is no ledger.
+pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
+    let Server { url, .. } = server;
+    let client = server.client()?;
+    let name = &url.ledger;
+    let said = |error| said(server, error, "making the ledger");
+    // Asked first: a server logs what it refuses.
+    let found = run(server, &client, &format!("SELECT 1 FROM pg_namespace WHERE nspname = '{name}'"))
+        .map_err(said)?;
+    if found.iter().any(|message| matches!(message, SimpleQueryMessage::Row(_))) {
+        return require_ledger(server, &client).map(|()| false);
+    }
+    run(server, &client, "BEGIN").map_err(said)?;
+    match run(server, &client, &format!("CREATE SCHEMA \"{name}\"; SET LOCAL search_path TO \"{name}\"")) {
+        Ok(_) => {}
+        // Another process made it a moment ago.
+        Err(Some(e))
+            if matches!(e.code(), Some(&SqlState::DUPLICATE_SCHEMA | &SqlState::UNIQUE_VIOLATION)) =>
+        {
+            run(server, &client, "ROLLBACK").map_err(said)?;
+            return require_ledger(server, &client).map(|()| false);
+        }
+        Err(error) => return Err(said(error)),
+    }
+    apply(server, &client)?;
+    let id = context.new_ledger_id();
+    // An id is made of digits and letters alone.
+    let id = id.as_str().replace('\'', "");
+    run(server, &client, &format!("INSERT INTO ledger (one, id, has_store) VALUES (1, '{id}', 0)"))
+        .map_err(said)?;
+    run(server, &client, "COMMIT").map_err(said)?;
+    faults::statement("-- committed");
+    Ok(true)
+}
+
+/// Brings the ledger to the newest schema. Errors: `newer_schema`, `migration_failed` (nothing was changed), `busy`, `no_ledger`.
+pub(crate) fn migrate(server: &Server) -> Result<Migrated> {
+    let Server { url, options, .. } = server;
+    let client = server.client()?;
+    let said = |error| said(server, error, "bringing the ledger up to date");
+    let patience = options.busy_timeout.as_millis().max(1);
+    let opening = format!(
+        "BEGIN; SET LOCAL search_path TO \"{}\"; SET LOCAL lock_timeout = {patience}; \
+         SELECT 1 FROM event_head WHERE one = 1 FOR UPDATE; SELECT max(version) FROM refinery_schema_history",
+        url.ledger
+    );
+    let answers = run(server, &client, &opening).map_err(said)?;
+    let version = answers.iter().rev().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
+        _ => None,
+    });
+    let from = version.ok_or_else(|| no_ledger(url))?;
+    if from > LATEST {
+        return Err(newer(&url.to_string(), from));
+    }
+    if from < LATEST {
+        apply(server, &client)?;
+    }
+    run(server, &client, "COMMIT").map_err(said)?;
+    server.is_of_version.set(false);
+    Ok(Migrated { from, to: LATEST })
+}
+
+/// Errors: `foreign_database`, `unreachable`.
+fn require_ledger(server: &Server, client: &Client) -> Result<()> {
+    let Server { url, .. } = server;
+    let sql = format!(
+        "SELECT count(*) FROM information_schema.tables WHERE table_schema = '{}' \
+         AND table_name IN ('refinery_schema_history', 'events', 'event_head')",
+        url.ledger
+    );
+    let answers = run(server, client, &sql).map_err(|error| said(server, error, "looking for the ledger"))?;
+    let is_ledger = answers
+        .iter()
+        .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("3")));
+    if is_ledger {
+        return Ok(());
+    }
+    Err(Diagnosis::new(
+        Code::ForeignDatabase,
+        format!("The database has a schema {:?} already, and it is no ledger of ic.", url.ledger),
+    )
+    .hint("choose another name: postgres://.../DATABASE?ledger=NAME")
+    .detail("db", url.to_string()))
+}
+
+fn apply(server: &Server, client: &Client) -> Result<()> {
+    let runner: Runner = embedded::migrations::runner().set_grouped(true);
+    runner.run(&mut InTransaction { server, client }).map(drop).map_err(|e| {
+        let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
+        // The connection is closed with the transaction in it.
+        server.forget();
+        Diagnosis::new(
+            Code::MigrationFailed,
+            format!("The ledger could not be brought to schema {LATEST}: {why}. Nothing was changed."),
+        )
+        .hint("the role must own the ledger's schema")
+        .caused_by(e)
+    })
+}
+
+type Said = std::result::Result<Vec<SimpleQueryMessage>, Option<tokio_postgres::Error>>;
+
+fn run(server: &Server, client: &Client, sql: &str) -> Said {
+    faults::statement(sql);
+    server.wait(client.simple_query(sql))
+}
+
+/// The connection is given up: whatever it had begun ends with it.
+fn said(server: &Server, error: Option<tokio_postgres::Error>, doing: &str) -> Diagnosis {
+    server.forget();
+    match error {
+        Some(error) => diagnose(error, server.url(), doing),
+        None => server.no_answer(doing),
+    }
+}
+
+fn no_ledger(url: &ServerUrl) -> Diagnosis {
+    Diagnosis::new(Code::NoLedger, format!("There is no ledger {url}."))
+        .hint("create it with: ic init --db URL")
+        .detail("db", url.to_string())
+}
+
+/// The connection as refinery wants it, inside the transaction that it already has.
+struct InTransaction<'s> {
+    server: &'s Server,
+    client: &'s Client,
+}
+
+/// What went wrong, for refinery, which wants an error that can be shown.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Failed(String);
+
+impl InTransaction<'_> {
+    fn run(&self, sql: &str) -> std::result::Result<Vec<SimpleQueryMessage>, Failed> {
+        run(self.server, self.client, sql)
+            .map_err(|error| Failed(said(self.server, error, "migrating").message().to_owned()))
+    }
+}
+
+impl refinery_sync::Transaction for InTransaction<'_> {
+    type Error = Failed;
+
+    fn execute<'a, T: Iterator<Item = &'a str>>(&mut self, queries: T) -> std::result::Result<usize, Failed> {
+        let mut count = 0;
+        for query in queries {
+            self.run(query)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+impl refinery_sync::Query<Vec<Migration>> for InTransaction<'_> {
+    fn query(&mut self, query: &str) -> std::result::Result<Vec<Migration>, Failed> {
+        let answers = self.run(query)?;
+        let rows = answers.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        rows.map(|row| {
+            let read = || {
+                let applied_on =
+                    time::OffsetDateTime::parse(row.get(2)?, &time::format_description::well_known::Rfc3339);
+                let version = row.get(0)?.parse().ok()?;
+                Some(Migration::applied(
+                    version,
+                    row.get(1)?.to_owned(),
+                    applied_on.ok()?,
+                    row.get(3)?.parse().ok()?,
+                ))
+            };
+            read().ok_or_else(|| Failed("the history of the schema cannot be read".to_owned()))
+        })
+        .collect()
+    }
+}
+
+impl refinery_sync::Migrate for InTransaction<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::{LATEST, Migration, embedded};
+
+    #[test]
+    fn both_databases_have_the_same_migrations() {
+        let names = |directory: &str| {
+            let files = std::fs::read_dir(format!("../../migrations/{directory}")).unwrap();
+            let mut names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names("sqlite"), names("postgres"));
+        let newest = embedded::migrations::runner().get_migrations().iter().map(Migration::version).max();
+        assert_eq!(newest, Some(LATEST));
+    }
+}

@@ -1,0 +1,296 @@
+//! How a ledger on a server is named: `postgres://[USER@]HOST[:PORT][,HOST2...]/DATABASE?ledger=NAME`.
+//!
+//! A password is never part of the name, so the name can be shown, recorded and handed on.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use ic_base::{Code, Diagnosis, Result};
+
+/// The name of a ledger where the URL gives none.
+const DEFAULT_LEDGER: &str = "ic";
+const DEFAULT_PORT: u16 = 5432;
+
+ic_base::words! {
+    /// How far the connection is protected.
+    pub enum Tls {
+        /// Not at all: for a socket, or a network of one's own.
+        Disable = "disable",
+        /// Encrypted, and the server's certificate is of its name and of an authority that is trusted.
+        VerifyFull = "verify-full",
+    }
+}
+
+/// A place where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// A name or address, and a port.
+    Tcp(String, u16),
+    /// The directory of a socket, and the port that its name ends with.
+    Socket(PathBuf, u16),
+}
+
+/// Which ledger on which server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerUrl {
+    /// Who connects; `None`: the user of this process.
+    pub user: Option<String>,
+    /// Where it may be; of several, the one that can be written to.
+    pub hosts: Vec<Host>,
+    /// The database.
+    pub database: String,
+    /// The schema in it that is the ledger.
+    pub ledger: String,
+    /// What the URL asks of the connection; `None`: verified over a network, plain on this machine.
+    pub tls: Option<Tls>,
+    /// The file of the authorities that are trusted; `None`: those of the system.
+    pub root_certificates: Option<PathBuf>,
+    /// Seconds to wait for a connection.
+    pub connect_timeout: Option<u32>,
+}
+
+impl ServerUrl {
+    /// Whether a place is meant to be the URL of a server, rather than the path of a file.
+    pub fn is_meant(text: &str) -> bool {
+        text.split_once("://").is_some_and(|(scheme, _)| {
+            !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+        })
+    }
+
+    /// Reads a URL. Errors: `invalid_value`; what it says never holds a part of the URL that may be a password.
+    pub fn parse(text: &str) -> Result<Self> {
+        let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        if !matches!(scheme, "postgres" | "postgresql") {
+            return Err(wrong(format!("A ledger is a file or on PostgreSQL: {scheme:?} is not known.")));
+        }
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        if rest.contains('#') || query.contains('#') {
+            return Err(wrong("The URL of a ledger has no part after \"#\".".to_owned()));
+        }
+        let (authority, database) =
+            rest.split_once('/').ok_or_else(|| wrong("The URL of a ledger names a database.".to_owned()))?;
+        let (user, hosts) = match authority.rsplit_once('@') {
+            Some((user, _)) if user.contains(':') => return Err(password()),
+            Some((user, hosts)) => (Some(decode(user)?), hosts),
+            None => (None, authority),
+        };
+        let mut url = Self {
+            user: user.filter(|user| !user.is_empty()),
+            hosts: Vec::new(),
+            database: decode(database)?,
+            ledger: DEFAULT_LEDGER.to_owned(),
+            tls: None,
+            root_certificates: None,
+            connect_timeout: None,
+        };
+        let mut named = hosts.to_owned();
+        let mut port = DEFAULT_PORT;
+        for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+            url.set(&key, &value, &mut named, &mut port)?;
+        }
+        for host in named.split(',') {
+            url.hosts.push(parse_host(host, port)?);
+        }
+        if url.database.is_empty() {
+            return Err(wrong("The URL of a ledger names a database.".to_owned()));
+        }
+        require_name(&url.ledger)?;
+        Ok(url)
+    }
+
+    fn set(&mut self, key: &str, value: &str, hosts: &mut String, port: &mut u16) -> Result<()> {
+        let bad = |what: &str| wrong(format!("{key}={value:?} in the URL of a ledger is not {what}."));
+        match key {
+            "ledger" => value.clone_into(&mut self.ledger),
+            "host" => value.clone_into(hosts),
+            "port" => *port = value.parse().map_err(|_| bad("a port"))?,
+            "user" => self.user = Some(value.to_owned()),
+            "sslmode" => {
+                let words = || bad("disable or verify-full");
+                self.tls = Some(Tls::parse(value).ok_or_else(words)?);
+            }
+            "sslrootcert" => self.root_certificates = Some(PathBuf::from(value)),
+            "connect_timeout" => {
+                self.connect_timeout = Some(value.parse().map_err(|_| bad("a number of seconds"))?);
+            }
+            "password" => return Err(password()),
+            _ => {
+                return Err(wrong(format!("The URL of a ledger has no parameter {key:?}."))
+                    .hint("known: ledger, host, port, user, sslmode, sslrootcert, connect_timeout"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the connection is encrypted and verified.
+    pub fn is_verified(&self) -> bool {
+        let is_here = |host: &Host| match host {
+            Host::Socket(..) => true,
+            Host::Tcp(name, _) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1" | "[::1]"),
+        };
+        match self.tls {
+            Some(tls) => tls == Tls::VerifyFull,
+            None => !self.hosts.iter().all(is_here),
+        }
+    }
+}
+
+/// Without a password, which it never has.
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut more = form_urlencoded::Serializer::new(String::new());
+        let mut authority = Vec::new();
+        for host in &self.hosts {
+            match host {
+                Host::Tcp(name, port) => {
+                    let name = if name.contains(':') { format!("[{name}]") } else { encode(name) };
+                    let is_usual = *port == DEFAULT_PORT;
+                    authority.push(if is_usual { name } else { format!("{name}:{port}") });
+                }
+                Host::Socket(directory, port) => {
+                    more.append_pair("host", &directory.to_string_lossy());
+                    if *port != DEFAULT_PORT {
+                        more.append_pair("port", &port.to_string());
+                    }
+                }
+            }
+        }
+        more.append_pair("ledger", &self.ledger);
+        if let Some(tls) = self.tls {
+            more.append_pair("sslmode", tls.as_str());
+        }
+        if let Some(file) = &self.root_certificates {
+            more.append_pair("sslrootcert", &file.to_string_lossy());
+        }
+        if let Some(seconds) = self.connect_timeout {
+            more.append_pair("connect_timeout", &seconds.to_string());
+        }
+        let user = self.user.as_deref().map(|user| encode(user) + "@").unwrap_or_default();
+        let database = encode(&self.database);
+        write!(f, "postgres://{user}{}/{database}?{}", authority.join(","), more.finish())
+    }
+}
+
+/// What stands in a URL as it is: everything else is escaped.
+const PLAIN: percent_encoding::AsciiSet =
+    percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+fn encode(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, &PLAIN).to_string()
+}
+
+/// A host of the URL: a name, an address, or the directory of a socket.
+fn parse_host(text: &str, port: u16) -> Result<Host> {
+    let text = decode(text)?;
+    if text.starts_with('/') {
+        return Ok(Host::Socket(PathBuf::from(text), port));
+    }
+    let (name, named) = match text.rsplit_once(':') {
+        // The colons of an address of IPv6 stand in brackets.
+        Some((name, digits)) if !digits.ends_with(']') => {
+            let port = digits
+                .parse()
+                .map_err(|_| wrong("The URL of a ledger has a port that is no number.".to_owned()))?;
+            (name, port)
+        }
+        _ => (text.as_str(), port),
+    };
+    if name.is_empty() {
+        return Err(wrong("The URL of a ledger names no host.".to_owned())
+            .hint("postgres://HOST/DATABASE, or postgres:///DATABASE?host=/run/postgresql"));
+    }
+    Ok(Host::Tcp(name.trim_matches(['[', ']']).to_owned(), named))
+}
+
+/// A name that is a schema's: what a person can type, and no part of SQL.
+fn require_name(name: &str) -> Result<()> {
+    let first = name.bytes().next().is_some_and(|b| b.is_ascii_lowercase() || b == b'_');
+    let rest = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    if first && rest && name.len() <= 63 && !name.starts_with("pg_") {
+        return Ok(());
+    }
+    Err(wrong(format!("{name:?} is no name of a ledger on a server."))
+        .hint("a lowercase letter, then lowercase letters, digits and _; at most 63"))
+}
+
+fn decode(text: &str) -> Result<String> {
+    percent_encoding::percent_decode_str(text)
+        .decode_utf8()
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|_| wrong("The URL of a ledger is not UTF-8.".to_owned()))
+}
+
+fn wrong(what: String) -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, what).hint("postgres://[USER@]HOST[:PORT]/DATABASE?ledger=NAME")
+}
+
+fn password() -> Diagnosis {
+    Diagnosis::new(Code::InvalidValue, "The URL of a ledger holds no password: it is shown and recorded.")
+        .hint("put it into ~/.pgpass, or into the file that PGPASSFILE names")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Host, ServerUrl};
+
+    #[test]
+    fn a_url_is_read_and_shown_alike() {
+        for (text, shown) in [
+            ("postgres://db.example/app", "postgres://db.example/app?ledger=ic"),
+            ("postgresql://ann@db:6432/app?ledger=shop", "postgres://ann@db:6432/app?ledger=shop"),
+            ("postgres://a,b:1/app", "postgres://a,b:1/app?ledger=ic"),
+            (
+                "postgres:///app?host=/run/postgresql&port=5433",
+                "postgres:///app?host=%2Frun%2Fpostgresql&port=5433&ledger=ic",
+            ),
+            (
+                "postgres://db/app?sslmode=verify-full&sslrootcert=/etc/ca.pem",
+                "postgres://db/app?ledger=ic&sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem",
+            ),
+        ] {
+            let url = ServerUrl::parse(text).unwrap();
+            assert_eq!(url.to_string(), shown);
+            assert_eq!(ServerUrl::parse(shown).unwrap(), url);
+        }
+        let url = ServerUrl::parse("postgres://[::1]:1/app").unwrap();
+        assert_eq!(url.hosts, [Host::Tcp("::1".to_owned(), 1)]);
+        assert_eq!(ServerUrl::parse(&url.to_string()).unwrap(), url);
+        let odd = ServerUrl::parse("postgres://a%40b@db/a%20b%2Fc%3F").unwrap();
+        assert_eq!((odd.user.as_deref(), odd.database.as_str()), (Some("a@b"), "a b/c?"));
+        assert_eq!(ServerUrl::parse(&odd.to_string()).unwrap(), odd);
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_and_no_password_is_shown() {
+        for text in [
+            "mysql://db/app",
+            "postgres://db",
+            "postgres://db/",
+            "postgres:///app",
+            "postgres://db:x/app",
+            "postgres://db/app?ledger=",
+            "postgres://db/app?ledger=Shop",
+            "postgres://db/app?ledger=a%22b",
+            "postgres://db/app?ledger=pg_x",
+            "postgres://db/app?sslmode=prefer",
+            "postgres://db/app?options=x",
+            "postgres://ann:SECRET@db/app",
+            "postgres://ann:SECRET@db",
+            "postgres://db/app?password=SECRET",
+            "postgres://db/app#SECRET",
+        ] {
+            let error = ServerUrl::parse(text).unwrap_err();
+            assert_eq!(error.code(), ic_base::Code::InvalidValue, "{text}");
+            assert!(!format!("{error:?}").contains("SECRET"), "{text}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_network_is_verified_unless_the_url_says_otherwise() {
+        let verified = |text| ServerUrl::parse(text).unwrap().is_verified();
+        assert!(verified("postgres://db/app") && verified("postgres://localhost,db/app"));
+        assert!(verified("postgres://localhost/app?sslmode=verify-full"));
+        assert!(!verified("postgres://localhost/app") && !verified("postgres://127.0.0.1:1/app"));
+        assert!(!verified("postgres:///app?host=/run") && !verified("postgres://db/app?sslmode=disable"));
+    }
+}

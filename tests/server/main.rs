@@ -1,0 +1,13 @@
+//! The ledger on PostgreSQL: what is promised of it, against a private server that each test has for itself.
+//!
+//! Where the programs of PostgreSQL are missing the tests say so and end: `.ci/run` installs them.
+
+mod cluster;
+mod crowd;
+mod login;
+mod lost;
+mod proxy;
+mod refused;
+mod schema;
+mod story;
+mod trips;

@@ -1,0 +1,113 @@
+//! A network in between: it has a delay, counts round trips, and breaks where it is told to.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::cluster::Cluster;
+
+/// Where the next commit breaks the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Break {
+    /// The commit does not arrive.
+    Before,
+    /// It arrives, and its answer does not come back.
+    After,
+}
+
+#[derive(Default)]
+struct Shared {
+    next: Mutex<Option<Break>>,
+    trips: AtomicUsize,
+}
+
+pub(crate) struct Proxy {
+    port: u16,
+    shared: Arc<Shared>,
+}
+
+impl Proxy {
+    /// A way to a server that takes so long in each direction.
+    pub(crate) fn to(cluster: &Cluster, delay: Duration) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("its address").port();
+        let shared = Arc::new(Shared::default());
+        let (socket, its) = (cluster.socket().join(".s.PGSQL.5432"), shared.clone());
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(server) = UnixStream::connect(&socket) else { continue };
+                carry(client, server, delay, &its);
+            }
+        });
+        Self { port, shared }
+    }
+
+    /// The URL of a ledger by this way.
+    pub(crate) fn url(&self, ledger: &str) -> String {
+        format!("postgres://ic@127.0.0.1:{}/postgres?ledger={ledger}", self.port)
+    }
+
+    /// The next commit breaks the connection, once.
+    pub(crate) fn break_next_commit(&self, how: Break) {
+        *self.shared.next.lock().expect("the plan") = Some(how);
+    }
+
+    /// Whether what was planned has happened.
+    pub(crate) fn has_broken(&self) -> bool {
+        self.shared.next.lock().expect("the plan").is_none()
+    }
+
+    /// How often a client sent something after an answer, since it was asked last; a connection itself is one of them.
+    pub(crate) fn trips(&self) -> usize {
+        self.shared.trips.swap(0, Ordering::Relaxed)
+    }
+}
+
+fn carry(client: TcpStream, server: UnixStream, delay: Duration, shared: &Arc<Shared>) {
+    client.set_nodelay(true).expect("no delay of its own");
+    let spoke = Arc::new(AtomicBool::new(true));
+    let (mut from_client, mut to_server) =
+        (client.try_clone().expect("a handle"), server.try_clone().expect("a handle"));
+    let (its, heard) = (shared.clone(), spoke.clone());
+    std::thread::spawn(move || {
+        // All that was sent together is read together, or the answer to a part of it would seem to have been waited for.
+        let mut buffer = vec![0; 1 << 22];
+        while let Ok(length @ 1..) = from_client.read(&mut buffer) {
+            let bytes = &buffer[..length];
+            // A goodbye waits for no answer.
+            let is_goodbye = bytes == [b'X', 0, 0, 0, 4];
+            if !is_goodbye && heard.swap(false, Ordering::Relaxed) {
+                its.trips.fetch_add(1, Ordering::Relaxed);
+            }
+            std::thread::sleep(delay);
+            let commits = bytes.windows(7).any(|window| window == b"COMMIT\0");
+            let how = if commits { its.next.lock().expect("the plan").take() } else { None };
+            if how != Some(Break::Before) && to_server.write_all(bytes).is_err() {
+                break;
+            }
+            if how.is_some() {
+                // Long enough for the server to carry it out.
+                let _ = from_client.shutdown(Shutdown::Read);
+                std::thread::sleep(Duration::from_millis(100));
+                let _ = from_client.shutdown(Shutdown::Both);
+                break;
+            }
+        }
+        let _ = to_server.shutdown(Shutdown::Both);
+    });
+    let (mut from_server, mut to_client) = (server, client);
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(length @ 1..) = from_server.read(&mut buffer) {
+            std::thread::sleep(delay);
+            spoke.store(true, Ordering::Relaxed);
+            if to_client.write_all(&buffer[..length]).is_err() {
+                break;
+            }
+        }
+        let _ = to_client.shutdown(Shutdown::Both);
+    });
+}

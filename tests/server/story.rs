@@ -1,0 +1,155 @@
+//! The main job, end to end, and what is said on the way.
+
+use ic_testkit::Cli;
+use serde_json::Value;
+
+use crate::cluster::{cluster, project_at};
+
+/// A run with something of everything that a rollback marks.
+fn sprint(cli: &Cli) -> String {
+    let run = cli.ok(["run", "create", "--goal", "Port", "--phases", "plan,build,check,ship"]);
+    cli.ok(["run", "advance", &run]);
+    let dispatch = cli.ok(["dispatch", "create", &run, "--name", "parser"]);
+    cli.ok(["dispatch", "start", &dispatch]);
+    cli.ok(["dispatch", "record", &dispatch, "--commit", "abcdef1", "--file", "src/a.rs"]);
+    cli.ok(["dispatch", "complete", &dispatch, "--verdict", "pass"]);
+    cli.ok(["run", "artifact", "add", &run, "--path", "plan.md"]);
+    cli.ok(["run", "agent", "add", &run, "--type", "codex"]);
+    cli.ok(["run", "skip", &run, "check", "--reason", "not now"]);
+    run
+}
+
+#[test]
+fn a_sprint_is_recorded_rolled_back_and_verified_on_a_server() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let url = cluster.url("shop");
+    let cli = project_at(&url);
+    let made: Value = cli.json(["init", "--json"]);
+    assert_eq!(
+        (made["created"].as_bool(), made["db"].as_str().map(str::to_owned)),
+        (Some(true), Some(cli.ok(["where"])))
+    );
+    assert_eq!(cli.json(["init", "--json"])["created"], false, "it is kept");
+    let run = sprint(&cli);
+    let plan = cli.json(["run", "rollback", &run, "--to-phase", "plan", "--dry-run", "--json"]);
+    let before = cli.dump();
+    assert_eq!(cli.json(["run", "status", &run, "--json"])["phase"], "build");
+    assert_eq!(cli.dump(), before, "a preview changes nothing");
+    let hash = plan["plan_hash"].as_str().expect("a hash");
+    cli.ok(["run", "rollback", &run, "--to-phase", "plan", "--expect-plan", hash]);
+    assert_eq!(cli.json(["run", "status", &run, "--json"])["phase"], "plan");
+    assert_eq!(cli.json(["run", "artifact", "list", &run, "--json"])[0]["status"], "rolled_back");
+    cli.ok(["rollback", "undo", "@", "--yes"]);
+    assert_eq!(cli.json(["run", "status", &run, "--json"])["phase"], "build");
+    cli.assert_sound("after the undo");
+    let log = cluster.log();
+    let complaints: Vec<&str> = log
+        .lines()
+        .filter(|line| {
+            line.contains("ERROR") || line.contains("unexpected EOF") || line.contains("could not")
+        })
+        .collect();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+#[test]
+fn a_project_finds_its_server_again_and_no_other_ledger_hides_it() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let url = cluster.url("shop");
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic"));
+    let with_url = |more: &[&str]| {
+        let words: Vec<&str> = more.iter().copied().chain(["--db", &url]).collect();
+        cli.run(words)
+    };
+    assert_eq!(with_url(&["init"]).code, Some(0));
+    // From now on without being told, also from below.
+    let run = cli.ok(["run", "create", "--goal", "Port"]);
+    std::fs::create_dir(cli.root().join("src")).expect("a directory");
+    assert_eq!(cli.json(["run", "status", "@", "--json", "-C", "src"])["id"], run.as_str());
+    assert_eq!(cli.ok(["where"]), cli.ok(["where", "-C", "src"]));
+    assert!(!cli.root().join("src/.ic").exists());
+    // Another one is refused, in a file and on the server.
+    let other = cluster.url("other");
+    assert_eq!(cli.refused(["init", "--db", &other]), (Some(1), "ledger_exists".to_owned()));
+    assert_eq!(cli.json(["init", "--json"])["created"], false);
+    // Where nothing leads to it, looking leaves nothing behind.
+    let elsewhere = Cli::without_ledger(env!("CARGO_BIN_EXE_ic"));
+    assert_eq!(elsewhere.json(["run", "list", "--json", "--db", &url]).as_array().map(Vec::len), Some(1));
+    assert!(!elsewhere.root().join(".ic").exists());
+}
+
+#[test]
+fn a_project_with_a_ledger_in_a_file_keeps_it() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic"));
+    let env_free = |words: &[&str]| {
+        let mut command = cli.command(words);
+        command.env_remove("IC_DB");
+        ic_testkit::Outcome::of(&mut command)
+    };
+    assert_eq!(env_free(&["init"]).code, Some(0));
+    assert_eq!(cli.refused(["init", "--db", &cluster.url("shop")]), (Some(1), "ledger_exists".to_owned()));
+    assert_eq!(
+        cluster.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'shop'"),
+        "0",
+        "nothing was made"
+    );
+    // Beside it, for one call.
+    cluster.project("shop");
+    assert_eq!(
+        cli.json(["run", "list", "--json", "--db", &cluster.url("shop")]).as_array().map(Vec::len),
+        Some(0)
+    );
+}
+
+#[test]
+fn who_follows_the_events_sees_each_once_and_holds_nothing_open() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = cluster.project("shop");
+    let mut follower =
+        cli.command(["events", "tail", "--all", "--follow", "--cursor", "c", "--format", "jsonl"]);
+    let mut follower = follower.stdout(std::process::Stdio::piped()).spawn().expect("a follower");
+    for n in 0..5 {
+        cli.ok(["run", "create", "--goal", &format!("g{n}")]);
+    }
+    let mut lines =
+        std::io::BufRead::lines(std::io::BufReader::new(follower.stdout.take().expect("its output")));
+    for seq in 1..=5 {
+        let line: Value = serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("json");
+        assert_eq!(line["seq"], seq);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    let open =
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ic' AND state LIKE 'idle in%'";
+    assert_eq!(cluster.psql(open), "0", "a follower that waits is in no transaction");
+    follower.kill().expect("end it");
+    follower.wait().expect("its end");
+}
+
+#[test]
+fn a_redaction_leaves_nothing_in_the_tables() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = cluster.project("shop");
+    let run = cli.ok(["run", "create", "--goal", "Port"]);
+    cli.ok(["run", "cancel", &run, "--reason", "SECRETWORD"]);
+    assert!(in_files(&cluster, "SECRETWORD"), "it is there before");
+    let events = cli.json(["events", "tail", "--all", "--json"]);
+    let seq = events.as_array().and_then(|all| all.last()).expect("an event")["seq"].to_string();
+    cli.ok(["events", "redact", &seq, "--reason", "a secret"]);
+    assert!(!cli.dump().contains("SECRETWORD"));
+    assert!(!in_files(&cluster, "SECRETWORD"));
+    cli.assert_sound("after the redaction");
+}
+
+/// Whether a file of the ledger's tables holds a text.
+fn in_files(cluster: &crate::cluster::Cluster, text: &str) -> bool {
+    cluster.psql("CHECKPOINT");
+    let files = cluster.psql(
+        "SELECT pg_relation_filepath(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = 'shop' AND c.relkind IN ('r', 'i')",
+    );
+    files.lines().any(|file| {
+        let bytes = std::fs::read(cluster.root().join("data").join(file)).unwrap_or_default();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    })
+}
