@@ -45,6 +45,7 @@ const CALLS: &[&str] = &[
     "version",
     "health",
     "backup copy.db",
+    "migrate",
     "run create --goal other --phases a,b,c --project sub --scope-id other",
     "run list",
     "run list --active --limit 1",

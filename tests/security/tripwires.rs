@@ -15,6 +15,7 @@ const CALLS: &[&str] = &[
     "where",
     "health",
     "backup ../copy.db",
+    "migrate",
     "config show",
     "completions bash",
     "man pages",

@@ -7,8 +7,7 @@ fn what_reaches_beyond_the_record_is_refused_and_changes_nothing() {
     let Some(cluster) = cluster(&[]) else { return };
     let cli = cluster.project("shop").with_checkpoints();
     std::fs::write(cli.root().join("a.txt"), "a").expect("a file");
-    let flow =
-        "name: f\nsteps:\n  - id: s\n    phase: plan\n    run: [touch, made]\n    compensate: {exec: [rm, made]}\n";
+    let flow = "name: f\nsteps:\n  - id: s\n    phase: plan\n    run: [touch, made]\n    compensate: {exec: [rm, made]}\n";
     std::fs::write(cli.root().join("f.yaml"), flow).expect("a workflow");
     let run = cli.ok(["run", "create", "--goal", "Port", "--phases", "plan,build,ship"]);
     cli.ok(["run", "advance", &run]);
@@ -18,11 +17,11 @@ fn what_reaches_beyond_the_record_is_refused_and_changes_nothing() {
         &["checkpoint", "list"],
         &["checkpoint", "undo", "--yes"],
         &["workflow", "run", "f.yaml"],
-        &["compensation", "add", &run, "--step", "s", "--", "true"],
+        &["compensation", "add", &run, "--step", "s", "--exec", "--", "true"],
         &["compensation", "run", &run, "--yes"],
         &["run", "rollback", &run, "--to-phase", "plan", "--layer=all", "--yes"],
         &["run", "rollback", &run, "--to-phase", "plan", "--layer=files", "--dry-run"],
-        &["undo", "--yes"],
+        &["undo", "created", "--run", &run, "--yes"],
         &["backup", "copy.db"],
     ] {
         let outcome = cli.run(words);

@@ -157,7 +157,9 @@ pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place>
         (None, None, None) => {
             let default = default_store(lookup.directory);
             let store = follow_pointer(&default)?.unwrap_or(default);
-            Ok(match read_remote(&store.join(REMOTE))? {
+            // One that its owner cannot look into is looked into once `create` has mended it.
+            let remote = if private::lacks_bits(&store) { None } else { read_remote(&store.join(REMOTE))? };
+            Ok(match remote {
                 Some(url) => Place::of_server(url, store, root, found_by),
                 None => Place::of_file(store, root, found_by),
             })
@@ -185,7 +187,7 @@ pub fn create(
     let default = default_store(directory);
     if pointed
         && let Some(existing) = follow_pointer(&default)?
-        && existing.join(FILE_NAME).exists()
+        && (existing.join(FILE_NAME).exists() || existing.join(REMOTE).exists())
         && !same_file(&existing, &place.store)
     {
         return Err(Diagnosis::new(
@@ -207,7 +209,14 @@ pub fn create(
     } else {
         make_store(&place.store)?;
     }
-    let created = migrate::create(&place.db, options, context)?;
+    let is_named = matches!(place.found_by, FoundBy::Flag | FoundBy::Environment);
+    let remote = if is_named { None } else { read_remote(&place.store.join(REMOTE))? };
+    let (ledger, created) = if let Some(url) = remote {
+        create_on_server(&url, place, options, context)?
+    } else {
+        let created = migrate::create(&place.db, options, context)?;
+        (Ledger::open(&place.db, options, context)?, created)
+    };
     if pointed && !same_file(&default, &place.store) && !default.exists() {
         // After the ledger was made: a pointer that leads to no ledger would make every later call fail.
         faults::statement("-- pointing to the store");
@@ -215,7 +224,7 @@ pub fn create(
         line.push(b'\n');
         write_private(&default, &line)?;
     }
-    Ok((Ledger::open(&place.db, options, context)?, created))
+    Ok((ledger, created))
 }
 
 /// Makes the ledger on its server, or keeps the one that is there, and leaves its URL in the store, so that it is found from now on.
@@ -279,7 +288,10 @@ pub fn make_store(store: &Path) -> Result<()> {
 fn read_remote(remote: &Path) -> Result<Option<ServerUrl>> {
     match fs::metadata(remote) {
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-        Err(e) => return Err(e).while_doing(|| format!("looking for {}", remote.display())),
+        Err(e) => {
+            let failed = Err(e).while_doing(|| format!("looking for {}", remote.display()));
+            return failed.map_err(|error| with_bits(error, remote.parent()));
+        }
         Ok(_) => {}
     }
     let line = read_line(remote).while_doing(|| format!("reading {}", remote.display()))?;
@@ -374,13 +386,7 @@ fn follow_pointer(store: &Path) -> Result<Option<PathBuf>> {
 fn has_ledger(usual: &Path, store: &Path) -> Result<bool> {
     let db = store.join(FILE_NAME);
     let found = db.try_exists().while_doing(|| format!("looking for {}", db.display()));
-    let found = found.map_err(|error| {
-        if !private::lacks_bits(store) {
-            return error;
-        }
-        let path = shell_word(&store.display().to_string());
-        error.hint(format!("make the directory its owner's alone again: chmod 700 {path}"))
-    })?;
+    let found = found.map_err(|error| with_bits(error, Some(store)))?;
     if !found && usual != store {
         return Err(Diagnosis::new(
             Code::NoLedger,
@@ -391,6 +397,13 @@ fn has_ledger(usual: &Path, store: &Path) -> Result<bool> {
         .detail("store", store.to_string_lossy().into_owned()));
     }
     Ok(found)
+}
+
+/// An error met in a store, with what to do where the directory lacks what its owner needs.
+fn with_bits(error: Diagnosis, store: Option<&Path>) -> Diagnosis {
+    let Some(store) = store.filter(|store| private::lacks_bits(store)) else { return error };
+    let path = shell_word(&store.display().to_string());
+    error.hint(format!("make the directory its owner's alone again: chmod 700 {path}"))
 }
 
 fn absolute(path: &Path, directory: &Path) -> Result<PathBuf> {

@@ -42,6 +42,15 @@ fn health() {
 }
 
 #[test]
+fn migrate() {
+    Page::of("ic migrate", |_| {})
+        .does("migrate")
+        .refuses("migrate --db missing.db", 3, "no_ledger")
+        .refuses("migrate --db postgres://ic:secret@db.example/app", 3, "invalid_value")
+        .ends();
+}
+
+#[test]
 fn health_says_what_is_wrong() {
     let project = Project::new();
     let open = std::fs::Permissions::from_mode(0o644);

@@ -14,45 +14,61 @@ use super::{names, password, tls};
 /// Seconds to wait for one host.
 const CONNECT_TIMEOUT: u32 = 10;
 
+const DOING: &str = "connecting";
+
 /// Connects to the first host that can be written to.
 ///
 /// Errors: `unreachable`, `permission_denied`, `no_ledger` for a database that does not exist, `busy` where all connections are taken.
 pub(super) fn connect(server: &Server) -> Result<Client> {
-    let url = server.url();
-    let doing = "connecting";
-    let mut last = None;
+    let mut met = None;
     // One after the other, because the password of each is its own.
-    for host in &url.hosts {
-        let config = match config(server, host) {
-            Ok(config) => config,
+    for host in &server.url().hosts {
+        let addresses = match configs(server, host) {
             Err(error) if error.code() == Code::Unreachable => {
-                last = Some(error);
+                met = Some(more_telling(met, error));
                 continue;
             }
-            Err(error) => return Err(error),
+            addresses => addresses?,
         };
-        match to_host(server, &config)? {
-            Ok(client) => return Ok(client),
-            Err(Some(error)) if lacks_password(&error) => {
-                return Err(Diagnosis::new(
-                    Code::PermissionDenied,
-                    format!("{doing}: the server of {url} asks for a password, and there is none."),
-                )
-                .hint("give it in ~/.pgpass (chmod 600), or in the file that PGPASSFILE names")
-                .detail("db", url.to_string()));
+        for config in addresses {
+            match to_address(server, &config)? {
+                Ok(client) => return Ok(client),
+                Err(error) => met = Some(more_telling(met, error)),
             }
-            Err(Some(error)) => {
-                // What is found at one host of several is no reason to leave the others out.
-                last = Some(tls::distrust(&error, url).unwrap_or_else(|| diagnose(error, url, doing)));
-            }
-            Err(None) => last = Some(server.no_answer(doing)),
         }
     }
-    Err(last.unwrap_or_else(|| server.no_answer(doing)))
+    Err(met.unwrap_or_else(|| server.no_answer(DOING)))
 }
 
-/// The connection to one host; `Err(None)` as of [`Server::wait`].
-fn to_host(
+/// What is said of two addresses that both failed: what a server answered, before that another cannot be reached.
+fn more_telling(before: Option<Diagnosis>, error: Diagnosis) -> Diagnosis {
+    match before {
+        Some(before) if error.code() == Code::Unreachable && before.code() != Code::Unreachable => before,
+        _ => error,
+    }
+}
+
+/// The connection to one address, or why there is none. Errors: of what is the same for every address.
+fn to_address(server: &Server, config: &Config) -> Result<std::result::Result<Client, Diagnosis>> {
+    let url = server.url();
+    Ok(match connection(server, config)? {
+        Ok(client) => Ok(client),
+        Err(Some(error)) if lacks_password(&error) => {
+            return Err(Diagnosis::new(
+                Code::PermissionDenied,
+                format!("{DOING}: the server of {url} asks for a password, and there is none."),
+            )
+            .hint("give it in ~/.pgpass (chmod 600), or in the file that PGPASSFILE names")
+            .detail("db", url.to_string()));
+        }
+        // What is found at one address of several is no reason to leave the others out.
+        Err(Some(error)) => Err(tls::distrust(&error, url).unwrap_or_else(|| diagnose(error, url, DOING))),
+        Err(None) => Err(server.no_answer(DOING)),
+    })
+}
+
+/// The connection, once; `Err(None)` as of [`Server::wait`].
+fn connection(
     server: &Server,
     config: &Config,
 ) -> Result<std::result::Result<Client, Option<tokio_postgres::Error>>> {
@@ -75,28 +91,34 @@ fn lacks_password(error: &tokio_postgres::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.to_string().contains("password missing"))
 }
 
-/// How one host is connected to. Errors: `unreachable` for a name that has no address.
-fn config(server: &Server, host: &Host) -> Result<Config> {
+/// How the addresses of a host are connected to. Errors: `unreachable` for a name that has none.
+fn configs(server: &Server, host: &Host) -> Result<Vec<Config>> {
     let url = server.url();
+    let seconds = u64::from(url.connect_timeout.unwrap_or(CONNECT_TIMEOUT).max(1));
+    let patience = Duration::from_secs(seconds);
+    let config = config(url, host, patience)?;
+    match host {
+        Host::Socket(..) => Ok(vec![config]),
+        Host::Tcp(name, _) => {
+            let found = server
+                .look_up(patience, names::addresses(name))
+                .map_err(|why| unknown_host(url, name, &why))?;
+            Ok(found.into_iter().map(|address| config.clone().hostaddr(address).clone()).collect())
+        }
+    }
+}
+
+/// How a host is connected to, without its address.
+fn config(url: &ServerUrl, host: &Host, patience: Duration) -> Result<Config> {
     let user = match &url.user {
         Some(user) => user.clone(),
         None => own_name()?,
     };
     let mut config = Config::new();
-    let seconds = u64::from(url.connect_timeout.unwrap_or(CONNECT_TIMEOUT).max(1));
-    let patience = Duration::from_secs(seconds);
     match host {
-        Host::Socket(directory, port) => {
-            config.host_path(directory).port(*port);
-        }
-        Host::Tcp(name, port) => {
-            let found = server.look_up(patience, names::addresses(name));
-            for address in found.map_err(|why| unknown_host(url, name, &why))? {
-                config.host(name).hostaddr(address);
-            }
-            config.port(*port);
-        }
-    }
+        Host::Socket(directory, port) => config.host_path(directory).port(*port),
+        Host::Tcp(name, port) => config.host(name).port(*port),
+    };
     if let Some(password) = password::find(host, &url.database, &user) {
         config.password(password);
     }
