@@ -2,7 +2,9 @@
 # A private PostgreSQL server in a directory of its own, for tests, benchmarks and the demo. It listens on a socket alone.
 #
 #     scripts/postgres.sh start DIR [SETTING=VALUE...]     # prints the URL of its database, without a ledger's name
+#     scripts/postgres.sh pool DIR [HOST PORT]             # PgBouncer in front of it, or of HOST; prints the URL through it
 #     scripts/postgres.sh stop DIR [fast|immediate]
+#     scripts/postgres.sh has                              # whether PostgreSQL and PgBouncer are here
 #
 # Needs the programs of PostgreSQL 15 or newer: in PATH, or where Debian puts them. PostgreSQL refuses to run as root; then it runs as the
 # user postgres, or as nobody.
@@ -10,8 +12,8 @@ set -euo pipefail
 
 bin() {
     local found
-    found=$(command -v "$1" || find /usr/lib/postgresql/*/bin -name "$1" 2>/dev/null | sort -V | tail -1)
-    [ -n "$found" ] || { echo "postgres.sh needs $1: apt-get install postgresql" >&2; exit 3; }
+    found=$(command -v "$1" || find /usr/lib/postgresql/*/bin /usr/sbin -name "$1" 2>/dev/null | sort -V | tail -1)
+    [ -n "$found" ] || { echo "postgres.sh needs $1: apt-get install ${2:-postgresql}" >&2; exit 3; }
     echo "$found"
 }
 
@@ -26,7 +28,11 @@ as_user() {
     fi
 }
 
-[ $# -ge 2 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 3; }
+if [ "${1:-}" = has ]; then
+    bin initdb >/dev/null && bin psql >/dev/null && bin pgbouncer pgbouncer >/dev/null
+    exit
+fi
+[ $# -ge 2 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 3; }
 verb=$1 dir=$2
 shift 2
 case $verb in
@@ -55,13 +61,50 @@ case $verb in
             || { cat "$dir/data/server.log" >&2; exit 2; }
         echo "postgres://ic@/postgres?host=$dir/socket"
         ;;
+    pool)
+        bouncer=$(bin pgbouncer pgbouncer)
+        dir=$(cd "$dir" && pwd)
+        mkdir -p "$dir/pooler"
+        printf '"ic" ""\n' >"$dir/pooler/users"
+        cat >"$dir/pooler/ini" <<END
+[databases]
+postgres = host=${1:-$dir/socket} port=${2:-5432}
+[pgbouncer]
+pool_mode = transaction
+default_pool_size = 50
+max_client_conn = 400
+listen_addr =
+listen_port = 6432
+unix_socket_dir = $dir/pooler
+auth_type = trust
+auth_file = $dir/pooler/users
+pidfile = $dir/pooler/pid
+logfile = $dir/pooler/log
+END
+        if [ "$(id -u)" -eq 0 ]; then
+            chown -R "$(as_user id -u):$(as_user id -g)" "$dir/pooler"
+        fi
+        (cd / && as_user "$bouncer" -q -d "$dir/pooler/ini" >/dev/null 2>&1)
+        for _ in $(seq 100); do
+            if [ -S "$dir/pooler/.s.PGSQL.6432" ]; then
+                echo "postgres://ic@/postgres?host=$dir/pooler&port=6432"
+                exit 0
+            fi
+            sleep 0.05
+        done
+        cat "$dir/pooler/log" >&2
+        exit 2
+        ;;
     stop)
         ctl=$(bin pg_ctl)
         dir=$(cd "$dir" && pwd)
+        if [ -f "$dir/pooler/pid" ]; then
+            kill "$(cat "$dir/pooler/pid")" 2>/dev/null || true
+        fi
         (cd / && as_user "$ctl" -D "$dir/data" -w -m "${1:-fast}" stop >/dev/null)
         ;;
     *)
-        echo "postgres.sh knows start and stop" >&2
+        echo "postgres.sh knows start, pool, stop and has" >&2
         exit 3
         ;;
 esac

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # All tests:
 #
-#     scripts/test.sh [--long] [ARG...]
+#     scripts/test.sh [--server] [--long] [ARG...]
 #
+# --server runs tests of whole projects with their ledgers on a private PostgreSQL server instead of in a file, through PgBouncer where that
+# is installed: a part of them, or with --long all but those of tests/sqlite_only.txt, first directly and then through the pooler.
 # --long runs the campaigns (crashes, kills, damage, crowds, properties) at length and goes on after a failure: before every
 # statement instead of every few, and by chance for 40 seconds each (IC_TEST_SECONDS=N: for N seconds). About half an hour on 2
 # cores after the build. At the end it prints what each came to, and the one seed that it chose for all of them;
@@ -21,6 +23,18 @@ if [[ -n $missing ]]; then
     exit 3
 fi
 
+# The server that is to be stopped, and the file of figures that is to be shown.
+at_end() {
+    if [[ -n ${server_directory:-} ]]; then
+        bash scripts/postgres.sh stop "$server_directory/server" immediate || true
+        rm -rf -- "$server_directory"
+    fi
+    if [[ -n ${IC_TEST_FIGURES:-} && -e ${IC_TEST_FIGURES:-} ]]; then
+        end_of_campaigns
+    fi
+}
+trap at_end EXIT
+
 # What each campaign came to, and how to have them again.
 end_of_campaigns() {
     printf '\nscripts/test.sh: what the campaigns came to:\n\n' >&2
@@ -28,6 +42,12 @@ end_of_campaigns() {
     rm -f -- "$IC_TEST_FIGURES"
     printf '\nscripts/test.sh: they are repeated by IC_TEST_SEED=%s\n' "$IC_TEST_SEED" >&2
 }
+
+server=
+if [[ ${1:-} == --server ]]; then
+    shift
+    server=1
+fi
 
 go_on=()
 if [[ ${1:-} == --long ]]; then
@@ -37,11 +57,54 @@ if [[ ${1:-} == --long ]]; then
     export IC_TEST_LONG=1 IC_TEST_SEED PROPTEST_CASES="${PROPTEST_CASES:-5000}"
     IC_TEST_FIGURES=$(mktemp)
     export IC_TEST_FIGURES
-    trap end_of_campaigns EXIT
 fi
 if [[ -n ${IC_TEST_SEED:-} ]]; then
     # What proptest makes is of the same seed.
     export PROPTEST_RNG_SEED="${PROPTEST_RNG_SEED:-$IC_TEST_SEED}"
+fi
+
+# The tests whose ledgers can be on a server, in the words of the test runner.
+of_server() {
+    local binary path all
+    # What every verb does and says, and what a rollback of every layer does.
+    all='(package(ic) & (binary(=cli) & test(/^verbs::/) | binary(=concurrency)))'
+    if [[ -n ${IC_TEST_LONG:-} ]]; then
+        all='(package(ic) & kind(test) - binary(=server))'
+    fi
+    while read -r binary path; do
+        case $path in
+            '*') all+=" - binary(=$binary)" ;;
+            *'*') all+=" - (binary(=$binary) & test(/^${path%\*}/))" ;;
+            *) all+=" - (binary(=$binary) & test(=$path))" ;;
+        esac
+    done < <(grep -vE '^(#|\[|$)' tests/sqlite_only.txt)
+    printf '%s' "$all"
+}
+
+# Runs them with their ledgers on a private server.
+on_a_server() {
+    local pooled
+    server_directory=$(mktemp -d)
+    # The server is another user's where this one is root.
+    chmod 711 "$server_directory"
+    IC_TEST_SERVER=$(bash scripts/postgres.sh start "$server_directory/server")
+    export IC_TEST_SERVER
+    if ! pooled=$(bash scripts/postgres.sh pool "$server_directory/server"); then
+        printf 'scripts/test.sh: directly, without a pooler\n' >&2
+        pooled=
+    fi
+    if [[ -n ${IC_TEST_LONG:-} || -z $pooled ]]; then
+        cargo nextest run --locked "${go_on[@]}" -E "$(of_server)" "$@"
+    fi
+    if [[ -n $pooled ]]; then
+        IC_TEST_SERVER=$pooled cargo nextest run --locked "${go_on[@]}" -E "$(of_server)" "$@"
+    fi
+}
+
+if [[ -n $server ]]; then
+    command -v cargo-nextest >/dev/null || { echo 'scripts/test.sh: --server needs cargo-nextest' >&2; exit 3; }
+    on_a_server "$@"
+    exit
 fi
 
 if command -v cargo-nextest >/dev/null; then

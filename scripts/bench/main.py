@@ -5,6 +5,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 import checkpoint
+import fleet
 import flush
 import hooks
 import kernel
@@ -16,7 +17,7 @@ from common import Report
 from page import write
 
 PARTS = {"kernel": kernel, "flush": flush, "checkpoint": checkpoint, "workflow": workflow, "rewind": rewind, "rollback": rollback,
-         "undo": undo, "hooks": hooks}
+         "undo": undo, "hooks": hooks, "fleet": fleet}
 
 
 def bench(part, report):

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use ic_testkit::Outcome;
 use rusqlite::Connection;
 
 use crate::agents::{Said, say};
@@ -374,6 +375,75 @@ fn no_statement_walks_a_table_that_grows() {
         }
     }
     assert!(explained > 60, "only {explained} statements were logged");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The names of the parameters of a statement: `$1`, `$2`, ...
+fn parameters(sql: &str) -> usize {
+    let numbers = sql.split('$').skip(1).filter_map(|rest| {
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<usize>().ok()
+    });
+    numbers.max().unwrap_or(0)
+}
+
+/// Names of tables that are not the ledger's: of content, and of an application.
+fn is_of_another_database(sql: &str) -> bool {
+    let others = ["objects", "packs", "store", "writing", "sqlite_schema", "tasks", "pragma_table_info"];
+    sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| others.contains(&word))
+}
+
+#[test]
+fn a_server_understands_every_statement_and_walks_no_table_that_grows_either() {
+    let Some(cluster) = ic_testkit::Cluster::start_with(env!("CARGO_BIN_EXE_ic"), &[]) else { return };
+    cluster.project("twin");
+    let (project, ids) = populated();
+    let statements = logged(&project, ids);
+    let mut script =
+        "SET search_path TO twin; SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan;\n"
+            .to_owned();
+    let mut asked = Vec::new();
+    for (sql, call) in statements.iter().filter(|(sql, _)| is_data(sql) && !is_of_another_database(sql)) {
+        let n = asked.len();
+        let nulls = vec!["NULL"; parameters(sql)].join(", ");
+        let (types, values) = match parameters(sql) {
+            0 => (String::new(), String::new()),
+            count => {
+                // Where nothing tells the type of a parameter, the program does.
+                let of =
+                    |n| match (sql.contains(&format!("${n} IS NULL")), sql.contains(&format!("root = ${n}")))
+                    {
+                        (true, true) => "bytea",
+                        (true, false) => "text",
+                        _ => "unknown",
+                    };
+                (format!("({})", (1..=count).map(of).collect::<Vec<_>>().join(", ")), format!("({nulls})"))
+            }
+        };
+        script +=
+            &format!("\\echo statement {n}\nPREPARE s{n}{types} AS {sql};\nEXPLAIN EXECUTE s{n}{values};\n");
+        asked.push((sql, call));
+    }
+    assert!(asked.len() > 60, "only {} statements", asked.len());
+    project.write("twin.sql", &script);
+    let mut psql = std::process::Command::new("psql");
+    psql.args(["-XAtq", "-U", "ic", "-d", "postgres", "-f"])
+        .arg(project.root().join("twin.sql"))
+        .arg("-h")
+        .arg(cluster.socket());
+    let said = Outcome::of(&mut psql);
+    let mut wrong: Vec<String> = said.stderr.lines().map(str::to_owned).collect();
+    for part in said.stdout.split("statement ").skip(1) {
+        let (n, plan) = part.split_once('\n').expect("a plan");
+        let (sql, call) = asked[n.parse::<usize>().expect("a number")];
+        let looks_at_all = WHOLE.iter().any(|verb| call.starts_with(verb));
+        for line in plan.lines().filter(|_| !looks_at_all) {
+            let table = line.split("Seq Scan on ").nth(1).and_then(|rest| rest.split(' ').next());
+            if table.is_some_and(|table| GROWING.contains(&table)) {
+                wrong.push(format!("{line}\n    {sql}\n    (ic {call})"));
+            }
+        }
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

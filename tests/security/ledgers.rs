@@ -40,6 +40,21 @@ fn a_ledger_that_came_with_a_clone_is_refused() {
 }
 
 #[test]
+fn a_pointer_to_a_server_that_came_with_a_clone_is_refused() {
+    let theirs = bare();
+    write_in(theirs.root(), ".ic/remote", "postgres://them@db.example/spy?ledger=spy\n");
+    git_in(theirs.root(), &["init", "-q"]);
+    git_in(theirs.root(), &["add", "-f", "."]);
+    git_in(theirs.root(), &["commit", "-qm", "all"]);
+    let mine = bare();
+    let clone = mine.home().join("clone");
+    git_in(mine.home(), &["clone", "-q", &theirs.root().to_string_lossy(), &clone.to_string_lossy()]);
+    let refused = mine.run(["-C", &clone.to_string_lossy(), "run", "list"]);
+    assert_eq!((refused.code, refused.error().as_str()), (Some(3), "no_ledger"));
+    assert!(refused.stderr.contains("came with the repository"), "{refused:?}");
+}
+
+#[test]
 fn a_ledger_of_ones_own_stays_when_a_repository_is_made_around_it() {
     let cli = project();
     cli.ok(["run", "create", "--goal", "mine"]);

@@ -1,109 +1,12 @@
-//! A private server, which may be stopped, killed and misconfigured.
+//! A private server for a test, and projects whose ledger is there.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use ic_testkit::{Cli, Outcome};
-use tempfile::TempDir;
+use ic_testkit::{Cli, Cluster};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ic");
 
-pub(crate) struct Cluster {
-    directory: TempDir,
-}
-
 /// A server with these settings, or `None` where the programs are missing.
 pub(crate) fn cluster(settings: &[&str]) -> Option<Cluster> {
-    let directory = tempfile::tempdir().expect("a directory");
-    let cluster = Cluster { directory };
-    let started = cluster.script("start", settings);
-    if started.code == Some(3) {
-        eprintln!("skipped: {}", started.stderr);
-        return None;
-    }
-    assert_eq!(started.code, Some(0), "{started:?}");
-    Some(cluster)
-}
-
-impl Cluster {
-    fn script(&self, verb: &str, more: &[&str]) -> Outcome {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres.sh");
-        let mut command = Command::new("bash");
-        // What it starts must not keep the output of this test open.
-        command.arg(script).arg(verb).arg(self.root()).args(more).stdin(std::process::Stdio::null());
-        Outcome::of(&mut command)
-    }
-
-    /// The directory of the server, which any user may read.
-    pub(crate) fn root(&self) -> PathBuf {
-        self.directory.path().join("pg")
-    }
-
-    /// The directory of its socket.
-    pub(crate) fn socket(&self) -> PathBuf {
-        self.root().join("socket")
-    }
-
-    /// The URL of a ledger in it.
-    pub(crate) fn url(&self, ledger: &str) -> String {
-        format!("postgres://ic@/postgres?host={}&ledger={ledger}", self.socket().display())
-    }
-
-    /// Ends all connections at once, as a crash does, and starts again.
-    pub(crate) fn crash_and_restart(&self) {
-        self.stop("immediate");
-        self.start();
-    }
-
-    pub(crate) fn start(&self) {
-        let started = self.script("start", &[]);
-        assert_eq!(started.code, Some(0), "{started:?}");
-    }
-
-    pub(crate) fn stop(&self, mode: &str) {
-        let stopped = self.script("stop", &[mode]);
-        assert_eq!(stopped.code, Some(0), "{stopped:?}");
-    }
-
-    /// What psql prints for a statement, as this user of the server.
-    pub(crate) fn psql_as(&self, user: &str, sql: &str) -> Outcome {
-        let mut psql = Command::new("psql");
-        psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-U", user, "-d", "postgres", "-c", sql]);
-        Outcome::of(psql.arg("-h").arg(self.socket()))
-    }
-
-    /// What psql prints for a statement.
-    pub(crate) fn psql(&self, sql: &str) -> String {
-        let done = self.psql_as("ic", sql);
-        assert_eq!(done.code, Some(0), "{sql}: {done:?}");
-        done.stdout.trim_end().to_owned()
-    }
-
-    /// What the server has logged.
-    pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.root().join("data/server.log")).expect("the server's log")
-    }
-
-    /// Adds settings, which a restart takes up.
-    pub(crate) fn configure(&self, file: &str, lines: &str) {
-        use std::io::Write;
-        let path = self.root().join("data").join(file);
-        let mut file = std::fs::File::options().append(true).open(path).expect("a file of the server");
-        file.write_all(lines.as_bytes()).expect("its settings");
-    }
-
-    /// A project whose ledger is this one, and is there.
-    pub(crate) fn project(&self, ledger: &str) -> Cli {
-        let cli = Cli::without_ledger(BINARY).with_db(self.url(ledger));
-        cli.ok(["init"]);
-        cli
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        self.script("stop", &["immediate"]);
-    }
+    Cluster::start_with(BINARY, settings)
 }
 
 /// A project without a ledger, whose calls have this one.

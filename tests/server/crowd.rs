@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, Cluster};
 use serde_json::Value;
 
-use crate::cluster::{Cluster, cluster};
+use crate::cluster::cluster;
 
 const WORKERS: usize = 8;
 

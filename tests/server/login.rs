@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, Cluster, Outcome};
 
-use crate::cluster::{Cluster, cluster, project_at};
+use crate::cluster::{cluster, project_at};
 
 const SECRET: &str = "correct-horse-battery";
 

@@ -2,6 +2,7 @@
 //!
 //! Where the programs of PostgreSQL are missing the tests say so and end: `.ci/run` installs them.
 
+mod chaos;
 mod cluster;
 mod crowd;
 mod login;

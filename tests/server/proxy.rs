@@ -7,20 +7,28 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::cluster::Cluster;
+use ic_testkit::Cluster;
 
-/// Where the next commit breaks the connection.
+/// How a connection breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Break {
-    /// The commit does not arrive.
+    /// What the client sends does not arrive.
     Before,
     /// It arrives, and its answer does not come back.
     After,
 }
 
+/// Where the next break is.
+#[derive(Debug, Clone, Copy)]
+enum Plan {
+    AtCommit(Break),
+    /// At the n-th round trip from now on, counted from 1.
+    AtTrip(usize, Break),
+}
+
 #[derive(Default)]
 struct Shared {
-    next: Mutex<Option<Break>>,
+    next: Mutex<Option<Plan>>,
     trips: AtomicUsize,
 }
 
@@ -52,7 +60,12 @@ impl Proxy {
 
     /// The next commit breaks the connection, once.
     pub(crate) fn break_next_commit(&self, how: Break) {
-        *self.shared.next.lock().expect("the plan") = Some(how);
+        *self.shared.next.lock().expect("the plan") = Some(Plan::AtCommit(how));
+    }
+
+    /// The n-th round trip from now on breaks the connection, once.
+    pub(crate) fn break_trip(&self, n: usize, how: Break) {
+        *self.shared.next.lock().expect("the plan") = Some(Plan::AtTrip(n, how));
     }
 
     /// Whether what was planned has happened.
@@ -63,6 +76,24 @@ impl Proxy {
     /// How often a client sent something after an answer, since it was asked last; a connection itself is one of them.
     pub(crate) fn trips(&self) -> usize {
         self.shared.trips.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    /// The break that is planned for what the client sends now; from now on none is planned.
+    fn due(&self, begins_trip: bool, commits: bool) -> Option<Break> {
+        let mut plan = self.next.lock().expect("the plan");
+        let how = match plan.as_mut()? {
+            Plan::AtCommit(how) => commits.then_some(*how),
+            Plan::AtTrip(left, how) => {
+                *left -= usize::from(begins_trip);
+                (*left == 0).then_some(*how)
+            }
+        };
+        if how.is_some() {
+            *plan = None;
+        }
+        how
     }
 }
 
@@ -79,12 +110,13 @@ fn carry(client: TcpStream, server: UnixStream, delay: Duration, shared: &Arc<Sh
             let bytes = &buffer[..length];
             // A goodbye waits for no answer.
             let is_goodbye = bytes == [b'X', 0, 0, 0, 4];
-            if !is_goodbye && heard.swap(false, Ordering::Relaxed) {
+            let begins_trip = !is_goodbye && heard.swap(false, Ordering::Relaxed);
+            if begins_trip {
                 its.trips.fetch_add(1, Ordering::Relaxed);
             }
             std::thread::sleep(delay);
             let commits = bytes.windows(7).any(|window| window == b"COMMIT\0");
-            let how = if commits { its.next.lock().expect("the plan").take() } else { None };
+            let how = its.due(begins_trip, commits);
             if how != Some(Break::Before) && to_server.write_all(bytes).is_err() {
                 break;
             }

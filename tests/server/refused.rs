@@ -34,7 +34,9 @@ fn what_reaches_beyond_the_record_is_refused_and_changes_nothing() {
     assert_eq!(cli.dump(), before);
     assert!(!cli.root().join("made").exists() && !cli.root().join("copy.db").exists());
     assert!(!cli.root().join(".ic/server.objects.db").exists(), "no content is kept");
-    // The record alone goes back.
+    // The record alone goes back, and nothing more is offered.
+    let preview = cli.ok(["run", "rollback", &run, "--to-phase", "plan", "--dry-run", "--format", "text"]);
+    assert!(preview.contains("only the record is rolled back.") && !preview.contains("--layer"), "{preview}");
     cli.ok(["run", "rollback", &run, "--to-phase", "plan"]);
     cli.assert_sound("after the rollback");
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, Cluster};
 
-use crate::cluster::{Cluster, cluster, project_at};
+use crate::cluster::{cluster, project_at};
 
 /// Takes the newest migration back, as if an older program had made the ledger.
 fn make_older(cluster: &Cluster, ledger: &str) {

@@ -1,6 +1,6 @@
 //! The main job, end to end, and what is said on the way.
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, Cluster};
 use serde_json::Value;
 
 use crate::cluster::{cluster, project_at};
@@ -142,7 +142,7 @@ fn a_redaction_leaves_nothing_in_the_tables() {
 }
 
 /// Whether a file of the ledger's tables holds a text.
-fn in_files(cluster: &crate::cluster::Cluster, text: &str) -> bool {
+fn in_files(cluster: &Cluster, text: &str) -> bool {
     cluster.psql("CHECKPOINT");
     let files = cluster.psql(
         "SELECT pg_relation_filepath(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \

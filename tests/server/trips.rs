@@ -16,7 +16,7 @@ fn calls_cost_few_round_trips_however_many_rows_they_change() {
         near.ok(["run", "artifact", "add", &run, "--path", &format!("p{n}")]);
         near.ok(["run", "agent", "add", &run, "--type", "codex"]);
     }
-    let proxy = Proxy::to(&cluster, Duration::from_millis(3));
+    let proxy = Proxy::to(&cluster, Duration::from_millis(12));
     let far = project_at(&proxy.url("shop"));
     let trips = |words: &[&str], most: usize| {
         proxy.trips();

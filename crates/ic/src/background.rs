@@ -28,7 +28,7 @@ fn start(session: &Session, kernel: &Kernel, settings: &Settings, project: &Path
     }
     let Ok(program) = std::env::current_exe() else { return Ok(()) };
     let mut prune = Command::new(program);
-    prune.args(["checkpoint", "prune", "--automatic", "--quiet", "--db"]).arg(session.place()?.db);
+    prune.args(["checkpoint", "prune", "--automatic", "--quiet", "--db"]).arg(session.place()?.name());
     prune.arg("-C").arg(root);
     if let Some(config) = session.named_config() {
         prune.env("IC_CONFIG", config);

@@ -9,7 +9,7 @@ use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS
 /// What the environment says.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Environment {
-    /// `IC_DB`: the ledger's file.
+    /// `IC_DB`: the ledger's file, or the URL of one on a server.
     pub(crate) db: Option<PathBuf>,
     /// `IC_CONFIG`: the project's configuration file.
     pub(crate) config: Option<PathBuf>,
@@ -76,13 +76,16 @@ fn number(name: &str) -> Option<i64> {
 }
 
 /// `IC_TEST_ABORT_BEFORE=n` and `IC_TEST_SQL_LOG=path` for the ledger, `IC_TEST_RERUN` to run its write
-/// transactions twice, `IC_TEST_ONE_HOST` for one on a server, `IC_TEST_REWIND_ABORT_BEFORE=n` for an application's database.
+/// transactions twice, `IC_TEST_ONE_HOST` and `IC_TEST_CONFLICT=n` for one on a server, `IC_TEST_REWIND_ABORT_BEFORE=n` for an application's database.
 fn arm_test_hooks() {
     if let Some(n) = number("IC_TEST_REWIND_ABORT_BEFORE") {
         ic_rewind::faults::abort_before(n.unsigned_abs());
     }
     if let Some(n) = number("IC_TEST_ABORT_BEFORE") {
         ic_store::faults::abort_before(n);
+    }
+    if let Some(n) = number("IC_TEST_CONFLICT") {
+        ic_store::faults::conflict_before(n);
     }
     if env::var_os("IC_TEST_RERUN").is_some() {
         ic_store::faults::rerun();

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// The ledger's file [default: $IC_DB, else searched upwards from here; see: ic where]
+    /// The ledger: a file, or postgres://... [default: $IC_DB, else searched upwards from here; see: ic where]
     #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
     pub(crate) db: Option<PathBuf>,
     /// Run as if started in this directory

@@ -26,7 +26,7 @@ const EXITS: &[(&str, &str)] = &[
 ];
 
 const ENVIRONMENT: &[(&str, &str)] = &[
-    ("IC_DB", "The ledger's file, unless `--db` names another."),
+    ("IC_DB", "The ledger's file or URL, unless `--db` names another."),
     ("IC_FORMAT", "The output format, unless a flag sets it: auto, json, jsonl, text."),
     ("IC_CONFIG", "The configuration file, in place of .ic.yaml in the project's root."),
     ("IC_DISPATCH", "The calling dispatch, unless `--dispatch` names another."),

@@ -32,6 +32,16 @@ mod hooks {
         ONE_HOST.load(Ordering::Relaxed)
     }
 
+    static UNTIL_CONFLICT: AtomicI64 = AtomicI64::new(0);
+
+    pub(super) fn conflict_before(n: i64) {
+        UNTIL_CONFLICT.store(n, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_conflict_due() -> bool {
+        UNTIL_CONFLICT.load(Ordering::Relaxed) > 0 && UNTIL_CONFLICT.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+
     static RERUN: AtomicBool = AtomicBool::new(false);
 
     pub(super) fn rerun() {
@@ -84,6 +94,23 @@ pub(crate) fn has_one_host() -> bool {
     #[cfg(not(feature = "test-hooks"))]
     let is_so = false;
     is_so
+}
+
+/// Another transaction is in the way of the `n`-th statement from now on that goes to a server, counted from 1.
+pub fn conflict_before(n: i64) {
+    #[cfg(feature = "test-hooks")]
+    hooks::conflict_before(n);
+    #[cfg(not(feature = "test-hooks"))]
+    let _ = n;
+}
+
+/// Whether the statement that comes now is the one of [`conflict_before`].
+pub(crate) fn is_conflict_due() -> bool {
+    #[cfg(feature = "test-hooks")]
+    let is_due = hooks::is_conflict_due();
+    #[cfg(not(feature = "test-hooks"))]
+    let is_due = false;
+    is_due
 }
 
 /// Every write transaction is run twice from now on, the first time in vain.

@@ -3,6 +3,7 @@
 mod alone;
 mod campaign;
 mod cli;
+mod cluster;
 mod database;
 mod dump;
 mod files;
@@ -17,6 +18,7 @@ mod world;
 pub use alone::{one_file, put_one_file};
 pub use campaign::{Random, Rounds, cases, long, rounds, tell, time};
 pub use cli::{Cli, Outcome};
+pub use cluster::Cluster;
 pub use database::Database;
 pub use dump::dump;
 pub use files::{Place, copy_over, read_in, write_in};

@@ -15,7 +15,8 @@ use crate::views::ledger::{InitJson, WhereJson};
 #[command(after_help = "Examples:
   ic init
   ic init --store ~/ledgers/shop       # elsewhere, with a pointer here
-  ic init --db /tmp/try/ic.db          # exactly this file")]
+  ic init --db /tmp/try/ic.db          # exactly this file
+  ic init --db 'postgres://db.example/app?ledger=shop'   # on a server")]
 pub(crate) struct Init {
     /// Create the ledger in this directory, with a pointer to it here
     #[arg(long, value_name = "DIR", conflicts_with = "db")]

@@ -55,7 +55,11 @@ pub(super) fn look(
     let Some(directory) = directory(at) else { return Vec::new() };
     let db = at.value("db").map(Path::new);
     let lookup = Lookup { db, env_db: environment.db.as_deref(), directory: &directory };
-    let Ok(place) = ic_store::locate(&lookup) else { return Vec::new() };
+    let Ok(mut place) = ic_store::locate(&lookup) else { return Vec::new() };
+    if let Some(server) = &mut place.server {
+        // A shell that waits for one that is away would seem to hang.
+        server.connect_timeout = Some(1);
+    }
     let options = OpenOptions { busy_timeout: PATIENCE };
     let Ok(Some(ledger)) = place.open_to_look(options) else { return Vec::new() };
     let project = Project { directory, root: place.root };

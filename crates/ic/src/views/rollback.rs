@@ -173,11 +173,14 @@ impl From<&LayeredRollback> for RollbackJson {
     }
 }
 
-/// What a rollback did, or would do.
-pub(crate) fn summary(rollback: &Rollback) -> String {
+/// What a rollback of the record did, or would do. `has_more`: there are other layers to ask for.
+pub(crate) fn summary(rollback: &Rollback, has_more: bool) -> String {
     let stays = match rollback.done {
         Some(_) => "Files and commits stayed as they are: only the record was rolled back.",
-        None => "Files and commits stay as they are: only the record is rolled back. With them: --layer=all",
+        None if has_more => {
+            "Files and commits stay as they are: only the record is rolled back. With them: --layer=all"
+        }
+        None => "Files and commits stay as they are: only the record is rolled back.",
     };
     format!("{}{stays}\n{}", head(rollback, true, false), next(rollback))
 }

@@ -20,6 +20,9 @@ const CHUNK: usize = 500;
 /// How many requests travel together at most.
 const TOGETHER: usize = 1000;
 
+/// What fails as a statement does that another transaction is in the way of: tests send it.
+const CONFLICT: &str = "DO $$ BEGIN RAISE 'in the way, for a test' USING ERRCODE = '40001'; END $$";
+
 /// The newest event as the writers' lock found it.
 pub(crate) type Head = (i64, [u8; 32]);
 
@@ -194,6 +197,12 @@ impl<'s> Open<'s> {
         }
         for request in &requests {
             faults::statement(request.sql());
+        }
+        // A view is in the way of none.
+        if self.writes
+            && let Some(at) = (usize::from(begins)..requests.len()).find(|_| faults::is_conflict_due())
+        {
+            requests.insert(at, Request::Batch(CONFLICT.to_owned()));
         }
         let can_try_again = begins && !requests.iter().any(is_commit);
         let mut tried = false;

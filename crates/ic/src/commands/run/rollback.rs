@@ -129,7 +129,9 @@ impl Rollback {
         let request = self.request()?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let rollback = ic_rollback::rollback(&kernel, &request)?;
-        session.output.record(&RollbackJson::from(&rollback), || views::rollback::summary(&rollback))
+        session.output.record(&RollbackJson::from(&rollback), || {
+            views::rollback::summary(&rollback, kernel.ledger.is_of_one_host())
+        })
     }
 
     fn code(&self, session: &mut Session) -> Result<Exit> {

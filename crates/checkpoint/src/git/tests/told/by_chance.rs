@@ -55,10 +55,10 @@ fn what_is_believed_is_what_git_says_whatever_was_done() {
 #[test]
 fn what_is_dirty_for_long_is_told_as_git_says_whatever_changes() {
     let mut random = Random::seeded();
+    let mut unasked = 0;
     for number in rounds(3) {
         println!("history {number}");
         let mut told = Told::changed_long_ago();
-        let mut unasked = 0;
         for step in 0..60 {
             let mut next = |below: usize| random.place_in(below);
             for _ in 0..next(3) {
@@ -74,7 +74,8 @@ fn what_is_dirty_for_long_is_told_as_git_says_whatever_changes() {
             told.record();
             unasked += usize::from(told.unasked() > 0);
         }
-        println!("{unasked} of 60 states had paths that git was not asked of");
-        assert!(unasked > 0, "nothing was tried");
     }
+    println!("{unasked} states had paths that git was not asked of");
+    // Of one history all may change too soon for that.
+    assert!(unasked > 0, "nothing was tried");
 }

@@ -1,0 +1,160 @@
+"""A ledger on a server, against one in a file: near, at a distance, and with many writers. Skipped where PostgreSQL is missing."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from common import ENV, in_turn, once, scratch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WRITERS = 8
+# Of the way there and back.
+DISTANCE = 0.001
+
+
+class Server:
+    """A private PostgreSQL in `directory`."""
+
+    def __init__(self, directory):
+        self.directory, self.script = directory, os.path.join(HERE, "..", "postgres.sh")
+        started = self.call("start")
+        self.missing = started.stderr if started.returncode == 3 else ""
+        if started.returncode not in (0, 3):
+            sys.exit(f"the server does not start: {started.stderr}")
+        self.socket = os.path.join(directory, "socket")
+
+    def call(self, *words):
+        # Into files: the server keeps open what its starter had.
+        command = ["bash", self.script, words[0], self.directory, *words[1:]]
+        with open(f"{self.directory}.out", "w+") as out, open(f"{self.directory}.err", "w+") as err:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+            out.seek(0), err.seek(0)
+            done.stdout, done.stderr = out.read(), err.read()
+        return done
+
+    def pool(self, port):
+        """The URL of a ledger `far` by PgBouncer on this machine, which finds the server at this port; None without it."""
+        pooled = self.call("pool", "127.0.0.1", str(port))
+        if pooled.returncode not in (0, 3):
+            sys.exit(f"the pooler does not start: {pooled.stderr}")
+        return pooled.stdout.strip() + "&ledger=far" if pooled.returncode == 0 else None
+
+    def url(self, ledger):
+        return f"postgres://ic@/postgres?host={self.socket}&ledger={ledger}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if not self.missing:
+            self.call("stop", "immediate")
+
+
+class Distance:
+    """A way to a server's socket that takes DISTANCE there and back; `port` is its end here."""
+
+    def __init__(self, path):
+        self.path, self.listener = path, socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            here, _ = self.listener.accept()
+            here.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            there = socket.socket(socket.AF_UNIX)
+            there.connect(self.path)
+            for a, b in ((here, there), (there, here)):
+                threading.Thread(target=carry, args=(a, b), daemon=True).start()
+
+
+def carry(a, b):
+    try:
+        while data := a.recv(1 << 16):
+            time.sleep(DISTANCE / 2)
+            b.sendall(data)
+        b.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+class Ledger:
+    """A ledger, and a run with a long chain in it."""
+
+    def __init__(self, report, directory, name, db):
+        self.ic_path, self.db, self.project = report.ic, db, os.path.join(directory, name)
+        os.mkdir(self.project)
+        with open(os.path.join(self.project, ".ic.yaml"), "w") as out:
+            out.write("rollback: {checkpointing: {auto: false}}\n")
+        self.ic("init")
+        self.run = self.another()
+
+    def ic(self, *arguments, db=None):
+        return once([self.ic_path, "--db", db or self.db, *arguments], cwd=self.project)
+
+    def another(self):
+        return self.ic("run", "create", "--goal", "fleet", "--phases", ",".join(f"p{i}" for i in range(1000))).out
+
+    def advance(self, _=0, db=None):
+        return self.ic("run", "advance", self.run, "--no-checkpoint", db=db)
+
+    def status(self, _=0, db=None):
+        return self.ic("run", "status", self.run, db=db)
+
+
+def crowd(ledger, seconds):
+    """Advances a second of WRITERS processes after one another, each on a run of its own."""
+    runs, done, end = [ledger.another() for _ in range(WRITERS)], [0] * WRITERS, time.perf_counter() + seconds
+
+    def write(at):
+        while time.perf_counter() < end:
+            subprocess.run([ledger.ic_path, "--db", ledger.db, "run", "advance", runs[at], "--no-checkpoint"], cwd=ledger.project,
+                           env=ENV, check=True, stdout=subprocess.DEVNULL)
+            done[at] += 1
+
+    threads = [threading.Thread(target=write, args=(at,)) for at in range(WRITERS)]
+    [thread.start() for thread in threads], [thread.join() for thread in threads]
+    return sum(done) / seconds
+
+
+def bench(report):
+    rounds = 15 if report.quick else 50
+    with scratch() as directory:
+        os.chmod(directory, 0o711)
+        with Server(os.path.join(directory, "server")) as server:
+            if server.missing:
+                print(f"\nfleet: skipped: {server.missing}", flush=True)
+                return
+            near(report, directory, server, rounds)
+            far(report, directory, server, rounds)
+
+
+def near(report, directory, server, rounds):
+    file = Ledger(report, directory, "file", os.path.join(directory, "file", "ic.db"))
+    ledger = Ledger(report, directory, "near", server.url("near"))
+    report.begin("a ledger on a server, by a socket,", "the same in a file")
+    for name, verb, limit in [("run advance --no-checkpoint", "advance", 2.0), ("run status", "status", None)]:
+        getattr(ledger, verb)(), getattr(file, verb)()
+        report.ratio(name, *in_turn(rounds, getattr(ledger, verb), getattr(file, verb)), limit=limit)
+    for name, of in [("on the server", ledger), ("in the file", file)]:
+        report.figure(f"{WRITERS} writers, each a process a call, {name}", crowd(of, 2 if report.quick else 8), "a second")
+
+
+def far(report, directory, server, rounds):
+    distance = Distance(os.path.join(server.socket, ".s.PGSQL.5432"))
+    ledger = Ledger(report, directory, "far", server.url("far"))
+    direct = f"postgres://ic@127.0.0.1:{distance.port}/postgres?ledger=far"
+    report.begin("a server 1 ms away", "")
+    for name, verb in [("run status", "status"), ("run advance --no-checkpoint", "advance")]:
+        report.time(name, [getattr(ledger, verb)(db=direct).seconds for _ in range(rounds)])
+    pooled = server.pool(distance.port)
+    if not pooled:
+        print("through a pooler: skipped, pgbouncer is missing", flush=True)
+        return
+    ledger.advance(db=pooled)
+    for name, verb, limit in [("run status", "status", None), ("run advance --no-checkpoint", "advance", 0.012)]:
+        samples = [getattr(ledger, verb)(db=pooled).seconds for _ in range(rounds)]
+        report.time(f"{name}, through a pooler", samples, limit)
