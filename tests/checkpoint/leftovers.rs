@@ -15,7 +15,7 @@ use crate::world::{create, project, restore, tree};
 const SECRET: &str = "correct-horse-battery-staple-0451";
 
 fn caches(cli: &Cli) -> PathBuf {
-    cli.root().join(".ic/objects.cache")
+    cli.beside("objects.cache")
 }
 
 /// What lies beside the stat caches and is neither one of them, nor a lock, nor what retention notes.
@@ -227,7 +227,7 @@ fn copies_of_an_index_and_stores_that_were_set_aside_are_named_and_prune_removes
     }
     let owner = fs::File::open(living.join("owner")).expect("the owner's file");
     owner.try_lock().expect("its lock");
-    let aside = cli.db().with_file_name("objects.damaged");
+    let aside = cli.beside("objects.damaged");
     fs::write(&aside, SECRET).expect("a file");
     let named = leftovers_named(&cli);
     assert!(named.contains("1 copy of git's index") && named.contains("ic checkpoint prune"), "{named}");

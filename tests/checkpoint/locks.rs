@@ -37,7 +37,7 @@ fn elsewhere(cli: &Cli, root: &Path, arguments: &[&str]) -> Command {
 }
 
 fn caches(cli: &Cli) -> PathBuf {
-    cli.root().join(".ic/objects.cache")
+    cli.beside("objects.cache")
 }
 
 /// The files of the cache directory with this ending, or without any.
@@ -224,7 +224,7 @@ fn a_prune_waits_for_nobody_who_reads_the_store() {
         fs::write(cli.root().join("f"), noise(seed)).expect("a file");
         cli.ok(["checkpoint", "create", "--auto"]);
     }
-    let store = cli.db().with_file_name("objects.db");
+    let store = cli.beside("objects.db");
     let reader = Connection::open(&store).expect("the store");
     reader.execute_batch("BEGIN; SELECT count(*) FROM objects;").expect("a reader");
     fs::write(cli.root().join("f"), noise(9)).expect("a file");

@@ -37,7 +37,7 @@ fn world() -> Three {
 }
 
 fn objects(cli: &Cli) -> PathBuf {
-    cli.db().with_file_name("objects.db")
+    cli.beside("objects.db")
 }
 
 fn sql(cli: &Cli, statement: &str) {

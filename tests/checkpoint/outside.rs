@@ -146,7 +146,7 @@ fn a_directory_that_is_swapped_for_a_link_meanwhile_leads_nowhere() {
 }
 
 fn objects(cli: &Cli) -> Objects {
-    Objects::open(&cli.db().with_file_name("objects.db"), OpenOptions::default()).expect("the object store")
+    Objects::open(&cli.beside("objects.db"), OpenOptions::default()).expect("the object store")
 }
 
 /// Keeps some bytes and returns their name.

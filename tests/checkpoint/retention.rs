@@ -65,8 +65,8 @@ fn those_that_a_person_took_stay_and_let_old_ones_of_hooks_go() {
 #[test]
 fn the_content_of_what_was_pruned_goes_without_a_further_call() {
     let cli = configured("max-age: 1ms, keep-last: 1");
-    let caches = cli.root().join(".ic/objects.cache");
-    let store = Database::open(&cli.root().join(".ic/objects.db"));
+    let caches = cli.beside("objects.cache");
+    let store = Database::open(&cli.beside("objects.db"));
     let objects = || store.first_row("SELECT count(*) FROM objects");
     take(&cli, 0, &["--auto"]);
     let of_one = objects();
@@ -95,7 +95,7 @@ fn a_store_beyond_its_size_prunes_the_oldest_whatever_their_age() {
 fn a_look_that_fails_is_a_warning_and_the_checkpoint_stands() {
     let cli = configured("max-age: 1ms, keep-last: 1");
     take(&cli, 0, &["--auto"]);
-    let stamp = cli.root().join(".ic/objects.cache/looked");
+    let stamp = cli.beside("objects.cache/looked");
     fs::remove_file(&stamp).expect("no stamp");
     fs::create_dir(&stamp).expect("what cannot be written");
     let record = cli.json(["checkpoint", "create", "--auto", "--json"]);

@@ -109,7 +109,7 @@ fn names(client: &str) -> [&'static str; 3] {
 }
 
 pub(crate) fn logged(project: &Project) -> Vec<Value> {
-    let path = project.cli.db().with_file_name("hooks.log");
+    let path = project.cli.beside("hooks.log");
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).expect("a line of the log")).collect()
 }
@@ -696,7 +696,7 @@ fn a_sentence_that_begins_with_the_name_of_the_program_is_a_prompt_and_a_command
 #[test]
 fn what_lies_in_place_of_the_log_is_neither_waited_for_nor_followed() {
     let project = captured();
-    let log = project.cli.db().with_file_name("hooks.log");
+    let log = project.cli.beside("hooks.log");
     let elsewhere = project.cli.home().join("elsewhere");
     std::fs::write(&elsewhere, "mine\n").expect("a file of another kind");
     std::os::unix::fs::symlink(&elsewhere, &log).expect("a link");

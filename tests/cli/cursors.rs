@@ -87,8 +87,7 @@ fn a_reader_that_went_away_is_no_failure_and_loses_nothing() {
 fn two_consumers_of_one_cursor_never_move_it_back() {
     let project = project();
     project.ok("events tail --cursor c");
-    let db = project.database();
-    db.execute("UPDATE event_cursors SET seq = 100 WHERE name = 'c'", []).expect("move it ahead");
+    project.cli.sql("UPDATE event_cursors SET seq = 100 WHERE name = 'c'");
     project.ok("run advance @");
     assert_eq!(seqs(&project.json("events tail --cursor c")), Vec::<i64>::new());
     assert_eq!(project.json("events cursor list")[0]["seq"], 100);

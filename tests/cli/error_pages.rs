@@ -216,7 +216,7 @@ fn with_other_tasks(project: &Project) {
 }
 
 fn in_the_application(project: &Project, statement: &str) {
-    let db = rusqlite::Connection::open(project.cli.db().with_file_name("state.db")).expect("the database");
+    let db = rusqlite::Connection::open(project.cli.beside("state.db")).expect("the database");
     db.execute_batch(statement).expect("change it");
 }
 

@@ -38,10 +38,7 @@ fn a_cancelled_or_failed_run_stays_as_it_is() {
     both_refuse(&project, &format!("run rollback {run} --to-phase a"), "run_not_active");
     both_refuse(&project, &format!("run rollback {run} --to-phase a --include-target"), "run_not_active");
     let failed = chain(&project, "a,b,c", "b");
-    project
-        .database()
-        .execute("UPDATE runs SET status = 'failed' WHERE id = ?1", [&failed])
-        .expect("mark it failed");
+    project.cli.sql(&format!("UPDATE runs SET status = 'failed' WHERE id = '{failed}'"));
     both_refuse(&project, &format!("run rollback {failed} --to-phase a"), "run_not_active");
 }
 
@@ -49,10 +46,7 @@ fn a_cancelled_or_failed_run_stays_as_it_is() {
 fn a_run_in_the_middle_of_a_rollback_waits() {
     let project = Project::new();
     let story = story(&project);
-    project
-        .database()
-        .execute("UPDATE runs SET status = 'rolling_back' WHERE id = ?1", [&story.run])
-        .expect("mark it");
+    project.cli.sql(&format!("UPDATE runs SET status = 'rolling_back' WHERE id = '{}'", story.run));
     both_refuse(&project, "run rollback @ --to-phase planned", "rolling_back");
     for line in [
         "run advance @",
@@ -138,7 +132,7 @@ fn validation_comes_before_confirmation() {
     let run = chain(&project, "a,b,c", "b");
     project.ok("checkpoint create --name first");
     project.ok("rewind init --profile devs");
-    crate::verbs::rewind::fill(&project.cli.db().with_file_name("state.db"));
+    crate::verbs::rewind::fill(&project.cli.beside("state.db"));
     for (line, exit, code) in [
         ("rewind to T-999", 3, "unknown_task"),
         ("rewind undo 0123456789", 3, "rewind_not_found"),

@@ -268,8 +268,8 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
                 ids.insert("{artifact}", outcome.stdout.trim().to_owned())
             }
             "rewind init --profile devs" => {
-                fill(&project.cli.db().with_file_name("state.db"));
-                std::fs::copy(project.cli.db().with_file_name("state.db"), project.root().join("tasks.db"))
+                fill(&project.cli.beside("state.db"));
+                std::fs::copy(project.cli.beside("state.db"), project.root().join("tasks.db"))
                     .expect("another database");
                 None
             }

@@ -176,9 +176,9 @@ fn a_number_alone_is_nobody_who_could_be_gone() {
     let project = project();
     let (dispatch, worker) = with_process(&project);
     project
-        .database()
-        .execute("UPDATE dispatches SET pid_start_time = NULL, pid_boot_id = NULL", [])
-        .expect("as an older version recorded it");
+        .cli
+        // As an older version recorded it.
+        .sql("UPDATE dispatches SET pid_start_time = NULL, pid_boot_id = NULL");
     end(worker);
     let waited = project.run(&format!("dispatch wait {dispatch} --timeout 120ms --json"));
     assert_eq!(said(&waited), json!([1, "running", false, "timed_out"]));

@@ -88,7 +88,7 @@ fn set_modified(path: &Path, time: SystemTime) {
 fn the_first_capture_beside_an_old_stat_cache_sees_what_changed() {
     for fixture in fixtures("life") {
         let world = fixture.world("life");
-        let cache = world.cli.db().with_file_name("objects.cache");
+        let cache = world.cli.beside("objects.cache");
         assert!(cache.exists(), "{}: its stat cache is part of a fixture", fixture.name);
         change_unseen(&world.cli.root().join("docs/idea.md"));
         let create = ["checkpoint", "create", "--name", "first", "--format", "text"];

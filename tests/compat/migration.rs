@@ -14,7 +14,7 @@ fn version(world: &World) -> i64 {
 
 /// The copies that were laid beside the ledger before it was migrated.
 fn backups(world: &World) -> usize {
-    let store = world.cli.db().with_file_name("");
+    let store = world.cli.beside("");
     let names = std::fs::read_dir(store).expect("the store").map(|entry| entry.expect("an entry").path());
     names.filter(|path| path.extension().is_some_and(|end| end == "backup")).count()
 }

@@ -25,9 +25,7 @@ const CALLS: [&[&str]; 14] = [
 
 /// The bytes of the store: the ledger and its content.
 fn bytes(world: &World) -> Vec<Vec<u8>> {
-    ["ic.db", "objects.db"]
-        .map(|name| std::fs::read(world.cli.db().with_file_name(name)).expect("a file"))
-        .into()
+    ["ic.db", "objects.db"].map(|name| std::fs::read(world.cli.beside(name)).expect("a file")).into()
 }
 
 /// Asserts that every call says `newer_schema`, and that nothing changed.

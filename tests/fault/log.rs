@@ -197,7 +197,7 @@ fn noise(length: usize) -> Vec<u8> {
 #[test]
 fn the_log_of_the_content_is_never_played_into_a_restored_store() {
     let (cli, _) = with_run();
-    let (copy, content) = (cli.home().join("copy.db"), cli.db().with_file_name("objects.db"));
+    let (copy, content) = (cli.home().join("copy.db"), cli.beside("objects.db"));
     let made = |suffix: &str| content.with_file_name(format!("objects.db{suffix}"));
     let mut first = String::new();
     for n in 0..4 {

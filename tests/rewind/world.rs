@@ -29,7 +29,7 @@ pub(crate) fn devs_in_git() -> (World, [String; 3]) {
 /// The database lies beside the ledger.
 fn with_profile(cli: Cli) -> World {
     cli.ok(["rewind", "init", "--profile", "devs"]);
-    let database = cli.db().with_file_name("state.db");
+    let database = cli.beside("state.db");
     World::around(cli).with_database(database)
 }
 

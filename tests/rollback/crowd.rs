@@ -125,7 +125,7 @@ fn assert_no_row_lost(world: &World, told: &[Told], id: &str) {
     };
     let logs = "SELECT payload FROM logs WHERE event_type = 'note'";
     let here = texts(&world.cli.root().join("data/app.db"), logs);
-    let archive = world.cli.db().with_file_name("rewinds").join(format!("{id}-0.db"));
+    let archive = world.cli.beside("rewinds").join(format!("{id}-0.db"));
     let manifest: Value =
         serde_json::from_str(texts(&archive, "SELECT json FROM manifest").first().expect("a manifest"))
             .expect("JSON");

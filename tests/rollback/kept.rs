@@ -23,7 +23,7 @@ fn the_archive_of_a_rollback_is_kept_until_its_rows_are_back() {
     let words =
         ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,data", "--yes", "--json"];
     let id = world.cli.json(words)["rollback_id"].as_str().expect("an id").to_owned();
-    let archive = world.cli.db().with_file_name("rewinds").join(format!("{id}-0.db"));
+    let archive = world.cli.beside("rewinds").join(format!("{id}-0.db"));
     // Whatever is not needed is given up with a rewind.
     let rewind = || {
         let sql = "SELECT task_id FROM tasks WHERE task_id LIKE 'before %'";
@@ -45,7 +45,7 @@ fn without_its_archive_a_rollback_is_not_undone() {
     let world = story_with_rows();
     let report = world.roll_back("a", &[]);
     let id = report["rollback_id"].as_str().expect("an id");
-    let archive = world.cli.db().with_file_name("rewinds").join(format!("{id}-0.db"));
+    let archive = world.cli.beside("rewinds").join(format!("{id}-0.db"));
     let aside = world.cli.home().join("aside.db");
     std::fs::rename(&archive, &aside).expect("lose it");
     let words = ["rollback", "undo", id, "--without-effects", "--yes", "--json"];

@@ -172,7 +172,7 @@ fn files_and_commits_of_a_point_are_those_up_to_the_next_one() {
     let shown = text(&world, &[]);
     assert!(shown.contains("first  +1 ~1, 1 commit"), "{shown}");
     // A store that is gone leaves the list as it is, without what it alone knows.
-    let store = world.cli.db().with_file_name("objects.db");
+    let store = world.cli.beside("objects.db");
     std::fs::rename(&store, store.with_extension("aside")).expect("move the store");
     let without = log(&world, &[]);
     assert_eq!(names(&without), names(&entries));

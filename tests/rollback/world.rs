@@ -1,7 +1,6 @@
 //! A world whose run did something in every layer, and what is done with it.
 
 use ic_testkit::{Cli, World};
-use rusqlite::Connection;
 use serde_json::Value;
 
 /// What lies around the project that an effect of [`Work::effect`] and its undo leave, and the project itself.
@@ -87,6 +86,5 @@ impl Work for World {
 
 /// The only value of a query over the ledger.
 pub(crate) fn asked(cli: &Cli, sql: &str) -> i64 {
-    let connection = Connection::open(cli.db()).expect("open the ledger");
-    connection.query_row(sql, [], |row| row.get(0)).expect("an answer")
+    cli.sql(sql).parse().expect("a number")
 }

@@ -47,7 +47,7 @@ fn holders(cli: &Cli) -> Vec<String> {
             found.push(path.display().to_string());
         }
     }
-    let file = store.join("objects.db");
+    let file = cli.beside("objects.db");
     let db = rusqlite::Connection::open(&file).expect("the store");
     let mut packs = db.prepare("SELECT id, size, data FROM packs").expect("its packs");
     let mut rows = packs.query([]).expect("its packs");
@@ -272,9 +272,9 @@ fn a_purge_is_recorded_whatever_it_meets() {
     write_in(cli.root(), "config/token", format!("{SECRET}\n"));
     cli.ok(["checkpoint", "create"]);
     std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
-    let copies = cli.root().join(".git/ic/objects.cache/.tmpABCDEF");
+    let copies = cli.beside("objects.cache/.tmpABCDEF");
     write_in(&copies, "copy.db", "a copy");
-    let aside = cli.root().join(".git/ic/objects.damaged");
+    let aside = cli.beside("objects.damaged");
     std::fs::write(aside, SECRET).expect("a store that was set aside");
     let purged = purge(&cli, "config/token");
     assert!(!copies.exists() || places(&purged).contains(&"copies"), "{purged}");
@@ -295,7 +295,7 @@ fn a_store_with_a_checkpoint_that_cannot_be_read_is_repaired_first_and_then_purg
         let ledger = rusqlite::Connection::open(cli.root().join(".git/ic/ic.db")).expect("the ledger");
         let query = format!("SELECT {part} FROM checkpoints WHERE id = ?1");
         let hash: Vec<u8> = ledger.query_row(&query, [&hurt], |row| row.get(0)).expect("its object");
-        let store = rusqlite::Connection::open(cli.root().join(".git/ic/objects.db")).expect("the store");
+        let store = rusqlite::Connection::open(cli.beside("objects.db")).expect("the store");
         let deleted = store.execute("DELETE FROM objects WHERE hash = ?1", [hash]);
         assert_eq!(deleted, Ok(1), "{part}");
         drop((ledger, store));

@@ -153,3 +153,42 @@ fn in_files(cluster: &Cluster, text: &str) -> bool {
         bytes.windows(text.len()).any(|window| window == text.as_bytes())
     })
 }
+
+#[test]
+fn prompts_of_agents_are_recorded_and_nothing_is_offered_that_is_refused() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = cluster.project("shop").with_checkpoints();
+    let installed = cli.ok(["hooks", "install", "claude-code", "--format", "text"]);
+    assert!(installed.contains("ic log") && !installed.contains("ic undo"), "{installed}");
+    let tell = |event: &str| {
+        let payload = serde_json::json!({
+            "session_id": "s-1", "hook_event_name": event, "prompt": "Add it", "prompt_id": "p-1",
+            "cwd": cli.root(), "tool_name": "Write", "tool_use_id": "t-1",
+        });
+        let said = cli.run_with_input(["hook", "claude-code", event], payload.to_string().as_bytes());
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{event}: {said:?}");
+        said.stdout
+    };
+    let welcome = tell("SessionStart");
+    assert!(welcome.contains("ic log") && !welcome.contains("ic undo"), "{welcome}");
+    for event in ["UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"] {
+        tell(event);
+    }
+    let log = cli.json(["log", "--json"]);
+    assert_eq!(log[0]["title"], "Add it", "{log}");
+    for verb in ["status", "log"] {
+        let said = cli.ok([verb, "--format", "text"]);
+        assert!(said.contains("Add it") && said.contains("ic run rollback"), "{verb}: {said}");
+        assert!(!said.contains("ic undo"), "{verb}: {said}");
+    }
+    let doctor = cli.json(["hooks", "doctor", "claude-code", "--json"]);
+    assert!(!doctor.to_string().contains("cannot be written"), "{doctor}");
+    // What is offered works.
+    let (run, prompt) = (log[0]["run_id"].as_str(), log[0]["reference"].as_str());
+    let (run, prompt) = (run.expect("a run"), prompt.expect("a reference"));
+    cli.ok(["run", "rollback", run, "--to", prompt]);
+    let hint = cli.run(["undo", "created", "--run", run, "--yes"]);
+    assert_eq!(hint.error(), "not_on_server");
+    assert!(hint.stderr.contains("ic run rollback RUN --to POINT"), "{hint:?}");
+    cli.assert_sound("after it");
+}

@@ -48,7 +48,9 @@ pub fn roll_back(
     sink: &mut dyn Sink,
     watch: &Watch,
 ) -> Result<LayeredRollback> {
-    kernel.ledger.require_one_host("A rollback of more than the record")?;
+    kernel.ledger.require_one_host("A rollback of more than the record").map_err(|error| {
+        error.hint("take the record alone back: ic run rollback RUN --to POINT; see docs/FLEET.md")
+    })?;
     let layers = request.layers.of(request.base.to, settings)?;
     let mut planned = plan(kernel, settings, request, &layers, watch)?;
     if request.base.dry_run {

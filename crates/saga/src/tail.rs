@@ -15,7 +15,8 @@ pub fn with_tail(what: &str, tail: &[u8]) -> String {
 }
 
 fn last_line(tail: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(tail);
+    // A zero character is no text that every ledger keeps.
+    let text = String::from_utf8_lossy(tail).replace('\0', "\u{fffd}");
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(error_of(line).unwrap_or_else(|| match line.chars().count() {
         // Half an object says nothing to a person and misleads a program.
@@ -89,6 +90,7 @@ mod tests {
     fn other_lines_are_cut_between_words_and_say_so() {
         assert_eq!(told("no network\n"), "it ended with exit code 1: no network");
         assert_eq!(told(" \n"), "it ended with exit code 1");
+        assert_eq!(told("a\0b"), "it ended with exit code 1: a\u{fffd}b");
         let words = told(&"word ".repeat(100));
         assert!(words.ends_with("word …") && words.chars().count() < 340, "{words}");
         let wide = told(&"計".repeat(400));

@@ -169,6 +169,40 @@ impl Cli {
         if of_git.exists() && !own.exists() { of_git } else { own }
     }
 
+    /// A file of the store, beside the ledger's; of a ledger on a server, in the store of this project.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        let db = self.db();
+        if !server::is_meant(&db) {
+            return db.with_file_name(name);
+        }
+        let of_git = self.root.join(".git/ic");
+        let store = if of_git.exists() { of_git } else { self.root.join(".ic") };
+        // What belongs to another ledger than `ic.db` begins with its name.
+        store.join(if name.starts_with("objects") { format!("server.db.{name}") } else { name.to_owned() })
+    }
+
+    /// Changes the ledger past the program, or asks it: the only value of the last statement as text, empty where there is none.
+    ///
+    /// # Panics
+    /// If the ledger cannot be opened, or a statement fails.
+    pub fn sql(&self, sql: &str) -> String {
+        let db = self.db();
+        if server::is_meant(&db) {
+            return server::sql(&db, sql);
+        }
+        let connection = rusqlite::Connection::open(db).expect("open the ledger");
+        if !sql.trim_start().starts_with("SELECT") {
+            connection.execute_batch(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+            return String::new();
+        }
+        let value = connection.query_row(sql, [], |row| row.get::<_, rusqlite::types::Value>(0));
+        match value.unwrap_or_else(|e| panic!("{sql}: {e}")) {
+            rusqlite::types::Value::Integer(n) => n.to_string(),
+            rusqlite::types::Value::Text(text) => text,
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+
     /// A call that has not been started.
     pub fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(&self.binary);

@@ -39,6 +39,28 @@ impl Drop for Lent {
     }
 }
 
+/// Whether this is the URL of a ledger.
+pub(crate) fn is_meant(db: &Path) -> bool {
+    db.to_str().is_some_and(ServerUrl::is_meant)
+}
+
+/// What psql prints for statements in the ledger of this URL.
+pub(crate) fn sql(url: &Path, sql: &str) -> String {
+    let (server, ledger) = url.to_str().and_then(|url| url.split_once("&ledger=")).expect("a URL of lend");
+    let mut psql = std::process::Command::new("psql");
+    psql.args([
+        server,
+        "-qXAt",
+        "-v",
+        "ON_ERROR_STOP=1",
+        "-c",
+        &format!("SET search_path TO {ledger}; {sql}"),
+    ]);
+    let said = crate::Outcome::of(&mut psql);
+    assert_eq!(said.code, Some(0), "{sql}: {said:?}");
+    said.stdout.trim_end().to_owned()
+}
+
 /// The ledger that a path or a URL names, opened to look at it.
 pub(crate) fn look(db: &Path) -> Option<Ledger> {
     let url = db.to_str().filter(|text| ServerUrl::is_meant(text))?;

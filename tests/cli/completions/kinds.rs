@@ -213,6 +213,6 @@ fn tasks_of_the_state_database_the_newest_first() {
     assert!(newest.len() > 1, "{targets}");
     assert_eq!(values(&project, "rewind to "), newest);
     assert_eq!(values(&project, &format!("rewind to {}", newest[0])), [newest[0]]);
-    std::fs::remove_file(project.cli.db().with_file_name("state.db")).expect("the database");
+    std::fs::remove_file(project.cli.beside("state.db")).expect("the database");
     assert!(values(&project, "rewind to ").is_empty());
 }

@@ -124,7 +124,8 @@ impl Project {
 
     /// The content of the ledger as text; empty without one.
     pub(crate) fn dump(&self) -> String {
-        if self.cli.db().exists() { self.cli.dump() } else { String::new() }
+        let is_there = ic_testkit::server::is_in_use() || self.cli.db().exists();
+        if is_there { self.cli.dump() } else { String::new() }
     }
 
     /// A connection to the ledger, past the program.

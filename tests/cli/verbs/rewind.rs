@@ -25,7 +25,7 @@ pub(crate) fn fill(path: &Path) {
 /// A project whose database has tasks `T1` to `T3`.
 pub(crate) fn with_tasks(project: &Project) {
     project.ok("rewind init --profile devs");
-    fill(&project.cli.db().with_file_name("state.db"));
+    fill(&project.cli.beside("state.db"));
 }
 
 /// As [`with_tasks`], with vectors that are pruned only when somebody has made a file.

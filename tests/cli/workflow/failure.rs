@@ -267,7 +267,7 @@ fn a_step_that_failed_keeps_its_key_when_it_is_resumed() {
 
 /// Changes rows of the ledger, as a damaged disk or an older program could have left them.
 fn damage(project: &Project, sql: &str) {
-    project.database().execute_batch(sql).expect("damage the ledger");
+    project.cli.sql(sql);
 }
 
 #[test]

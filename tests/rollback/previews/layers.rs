@@ -228,7 +228,7 @@ pub(super) fn living_worker(world: &World) {
 
 /// Another process is at work on the run.
 pub(super) fn owned(world: &World) -> Vec<File> {
-    vec![locked(&world.cli.db().with_file_name("owners").join(&world.run))]
+    vec![locked(&world.cli.beside("owners").join(&world.run))]
 }
 
 /// The last restore as a process leaves it that dies in its middle.

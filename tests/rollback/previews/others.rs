@@ -168,7 +168,7 @@ fn in_the_way(world: &World) {
 
 /// Another process is rewinding the database.
 fn rewinding(world: &World) -> Vec<File> {
-    let rewinds = std::fs::read_dir(world.cli.db().with_file_name("rewinds")).expect("a directory");
+    let rewinds = std::fs::read_dir(world.cli.beside("rewinds")).expect("a directory");
     let paths = rewinds.map(|entry| entry.expect("an entry").path());
     paths.filter(|path| path.extension().is_some_and(|end| end == "lock")).map(|path| locked(&path)).collect()
 }

@@ -93,7 +93,7 @@ fn a_sweep_without_grace_leaves_nothing_to_a_cache() {
 
 /// The names of what the store has.
 fn objects(cli: &Cli) -> Vec<String> {
-    let store = rusqlite::Connection::open(cli.root().join(".git/ic/objects.db")).expect("the store");
+    let store = rusqlite::Connection::open(cli.beside("objects.db")).expect("the store");
     let mut rows =
         store.prepare("SELECT hex(hash) FROM objects WHERE form <> 2 ORDER BY 1").expect("a query");
     let names = rows.query_map([], |row| row.get(0)).expect("its objects");
@@ -111,7 +111,7 @@ fn a_repair_after_the_loss_of_the_store_says_which_purges_to_make_again() {
         purge(&cli, "tok");
         let whole = cli.json(["checkpoint", "verify", "--repair", "--json"]);
         assert_eq!(whole["repaired"]["purge_again"], serde_json::json!([]), "the mark is there");
-        let store = cli.root().join(".git/ic/objects.db");
+        let store = cli.beside("objects.db");
         match loss {
             "removed" => std::fs::remove_file(store).expect("the store"),
             _ => std::fs::write(store, "no database at all").expect("the store"),
@@ -123,7 +123,7 @@ fn a_repair_after_the_loss_of_the_store_says_which_purges_to_make_again() {
         let command = command.flatten().unwrap_or_else(|| panic!("{loss}: no command in {text}"));
         cli.ok(["checkpoint", "create"]);
         assert_eq!(follow(&cli, command).code, Some(0), "{loss}: {command}");
-        std::fs::remove_file(cli.root().join(".git/ic/objects.damaged")).unwrap_or_default();
+        std::fs::remove_file(cli.beside("objects.damaged")).unwrap_or_default();
         assert_eq!(holders(&cli), Vec::<String>::new(), "{loss}");
     }
 }

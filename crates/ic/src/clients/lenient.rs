@@ -1,28 +1,32 @@
 //! JSON of clients that cut texts where they like: `JSON.stringify` writes half an emoji as `\ud83d`, which is no text, and a cut stream ends
-//! in half a character. What it stands for is lost; what stands around it must be obeyed all the same.
+//! in half a character. What it stands for is lost; what stands around it must be obeyed all the same. Nor is a zero character a text that every
+//! ledger keeps: a server's does not.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// What takes the place of half a character.
+/// What takes the place of half a character, and of a zero.
 const REPLACEMENT: &str = "\\ufffd";
 
 /// Reads a payload. Errors: it is no JSON, whatever is replaced.
 pub(crate) fn read(bytes: &[u8]) -> serde_json::Result<Value> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = String::from_utf8_lossy(bytes);
+    if text.contains("\\u0000") {
+        return serde_json::from_str(&whole(&text));
+    }
     serde_json::from_str(&text).or_else(|_| serde_json::from_str(&whole(&text)))
 }
 
-/// The text with each escape that is half a character replaced.
+/// The text with each escape replaced that is half a character, or a zero.
 fn whole(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let length = match (surrogate(rest), rest.get(6..).and_then(surrogate)) {
+        let length = match (half_or_zero(rest), rest.get(6..).and_then(half_or_zero)) {
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
             (Some(_), _) => {
                 out.push_str(REPLACEMENT);
@@ -42,11 +46,13 @@ fn whole(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The half of a character that an escape at the beginning of a text stands for; `None`: it stands for none.
-fn surrogate(text: &str) -> Option<u32> {
+/// The half of a character, or the zero, that an escape at the beginning of a text stands for; `None`: it stands for neither.
+fn half_or_zero(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
-    u32::from_str_radix(digits, 16).ok().filter(|code| is_hex && (0xD800..=0xDFFF).contains(code))
+    u32::from_str_radix(digits, 16)
+        .ok()
+        .filter(|code| is_hex && (*code == 0 || (0xD800..=0xDFFF).contains(code)))
 }
 
 #[cfg(test)]
@@ -62,6 +68,7 @@ mod tests {
             (br#"{"a":"\\ud83d \\\ud83d \u00e4"}"#, json!({"a": "\\ud83d \\\u{fffd} ä"})),
             (b"{\"a\":\"\xff\xf0\x9f\"}", json!({"a": "\u{fffd}\u{fffd}"})),
             (b"\xef\xbb\xbf{}", json!({})),
+            (br#"{"a":"x\u0000\\u0000"}"#, json!({"a": "x\u{fffd}\\u0000"})),
         ] {
             assert_eq!(read(bytes).unwrap(), value, "{}", String::from_utf8_lossy(bytes));
         }

@@ -292,7 +292,8 @@ impl Hearing<'_> {
     /// What an agent reads when its session begins.
     fn welcome(&self, given: &Given) -> Result<String> {
         let situation = hooks::situation(self.kernel, self.teller, given.run.as_ref())?;
-        let all = [Some(WELCOME.to_owned()), situation, given.unusable.clone()];
+        let welcome = if self.kernel.ledger.is_of_one_host() { WELCOME } else { WELCOME_TO_SERVER };
+        let all = [Some(welcome.to_owned()), situation, given.unusable.clone()];
         Ok(all.into_iter().flatten().collect::<Vec<_>>().join(" "))
     }
 
@@ -365,6 +366,10 @@ fn unreadable(why: &str) -> Diagnosis {
 /// What an agent reads when its session begins.
 const WELCOME: &str = "Each prompt of this session is recorded by `ic`, with the tree before and after it. The person can see it with \
     `ic log` and undo a prompt with `ic undo`; if a tool call is refused because the work was undone, stop and say so.";
+
+/// The same where the ledger is on a server, and keeps no trees.
+const WELCOME_TO_SERVER: &str = "Each prompt of this session is recorded by `ic`. The person can see it with `ic log`; if a tool call is \
+    refused because the work was undone, stop and say so.";
 
 /// The run that the environment gives a session.
 #[derive(Default)]

@@ -145,6 +145,8 @@ pub(crate) struct Installed {
     pub(crate) trusted: bool,
     /// Whether all projects are meant.
     pub(crate) is_of_user: bool,
+    /// Whether the project's ledger is on a server.
+    pub(crate) is_on_server: bool,
 }
 
 pub(crate) fn report(

@@ -4,7 +4,7 @@ use ic_kernel::Kernel;
 use ic_point::log::{self, Page};
 
 use crate::commands::prelude::*;
-use crate::views::log::{Chosen, LogEntryJson};
+use crate::views::log::{Back, Chosen, LogEntryJson};
 
 /// Show the points that a run can go back to, and its rollbacks, newest first.
 ///
@@ -54,9 +54,10 @@ impl Log {
             Ok((chosen, outside))
         })?;
         let now = kernel.context.now();
+        let back = Back::of(&kernel.ledger);
         session
             .output
-            .list(&records, || views::log::list(&run, chosen, &log, outside.as_ref(), self.all, now))
+            .list(&records, || views::log::list(&run, chosen, &log, outside.as_ref(), self.all, now, back))
     }
 
     fn page(&self) -> Page {
@@ -82,6 +83,7 @@ impl Log {
         let records: Vec<LogEntryJson> =
             entries.iter().map(|(run, entry)| LogEntryJson::new(run, entry)).collect();
         let now = kernel.context.now();
-        session.output.list(&records, || views::log::of_agents(&entries, has_more, now))
+        let back = Back::of(&kernel.ledger);
+        session.output.list(&records, || views::log::of_agents(&entries, has_more, now, back))
     }
 }

@@ -3,6 +3,7 @@
 use ic_ops::status;
 
 use crate::commands::prelude::*;
+use crate::views::log::Back;
 use crate::views::status::StatusJson;
 
 /// Show a run: its phase, its workers, what is unfinished, and the command to type next.
@@ -29,7 +30,7 @@ impl Status {
             ic_workflow::unfinished(snapshot, &run)
         })?;
         let now = kernel.context.now();
-        let text = || views::status::screen(&status, now);
+        let text = || views::status::screen(&status, now, Back::of(&kernel.ledger));
         session.output.record(&StatusJson::from(&status), text)
     }
 }

@@ -62,15 +62,17 @@ mod page {
         pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
             let opening = session.opening()?;
             let interrupted = signals::interrupted()?;
-            let options = Options { port: self.port.unwrap_or(0), read_only: self.read_only, interrupted };
+            // What it would undo is refused where the ledger is on a server.
+            let read_only = self.read_only || !opening.kernel()?.ledger.is_of_one_host();
+            let options = Options { port: self.port.unwrap_or(0), read_only, interrupted };
             let (place, open) = (opening.store().to_owned(), self.open);
             let mut opener = None;
             ic_ui::serve(Arc::new(Here(opening)), options, |address| {
                 if open {
                     opener = Some(Opener::open(&place, address)?);
                 }
-                let record = UiJson::new(&address.url, address.port, self.read_only);
-                session.output.record(&record, || views::ui::served(&address.url, self.read_only)).map(drop)
+                let record = UiJson::new(&address.url, address.port, read_only);
+                session.output.record(&record, || views::ui::served(&address.url, read_only)).map(drop)
             })?;
             Ok(Exit::Done)
         }

@@ -68,7 +68,7 @@ shape! {
 /// What became of a client's settings. `installed`: of an installation, what else it did.
 pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Option<Installed>) -> String {
     let installs = installed.is_some();
-    let Installed { excluded, trusted, is_of_user } = installed.unwrap_or_default();
+    let Installed { excluded, trusted, is_of_user, is_on_server } = installed.unwrap_or_default();
     let file = path_text(edit.file());
     let name = client.as_str();
     let mut out = match (edit.is_change(), dry_run, installs) {
@@ -78,8 +78,9 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Opti
         (true, true, _) => format!("Would write {file}:\n{}", edit.text()),
         (true, false, true) => {
             let each = if is_of_user { ", in each project that has a ledger (ic init in each)" } else { "" };
+            let undo = if is_on_server && !is_of_user { "" } else { "; undo one with ic undo" };
             format!(
-                "{} {file}\nFrom its next session on {name} records each prompt{each}: see ic log; undo one with ic undo.\n",
+                "{} {file}\nFrom its next session on {name} records each prompt{each}: see ic log{undo}.\n",
                 styled(style::GOOD, "installed in")
             )
         }

@@ -132,6 +132,7 @@ pub(crate) fn list(
     outside: Option<&Outside>,
     all: bool,
     now: Timestamp,
+    back: Back,
 ) -> String {
     let mut out = head(run, chosen);
     let names: Vec<String> = log.entries.iter().map(name).collect();
@@ -150,7 +151,7 @@ pub(crate) fn list(
         let style = if is_over(entry) { style::DIM } else { style::NONE };
         out += &format!("{}{}\n", styled(style::DIM, &lane), styled(style, text.trim_end()));
     }
-    out += &hint(run, chosen == Chosen::Named, log);
+    out += &hint(run, chosen == Chosen::Named, log, back);
     if let Some(outside) = outside {
         out += &format!("{}\n", styled(style::WARN, &prompts_outside(outside, "newer prompt")));
     }
@@ -164,8 +165,24 @@ pub(crate) fn prompts_outside(outside: &Outside, noun: &str) -> String {
     format!("{count} outside this run{last}: {}{all}", outside.command())
 }
 
+/// How recorded work is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Back {
+    /// With all that it did.
+    Undo,
+    /// In the record alone: the ledger is on a server.
+    Record,
+}
+
+impl Back {
+    /// What a ledger allows.
+    pub(crate) fn of(ledger: &ic_store::Ledger) -> Self {
+        if ledger.is_of_one_host() { Self::Undo } else { Self::Record }
+    }
+}
+
 /// What agents did here, whichever session it was in, newest first.
-pub(crate) fn of_agents(entries: &[(Run, Entry)], has_more: bool, now: Timestamp) -> String {
+pub(crate) fn of_agents(entries: &[(Run, Entry)], has_more: bool, now: Timestamp, back: Back) -> String {
     if entries.is_empty() {
         return "No prompts.\n".to_owned();
     }
@@ -178,10 +195,11 @@ pub(crate) fn of_agents(entries: &[(Run, Entry)], has_more: bool, now: Timestamp
         out.push_str(&format!("{}\n", styled(style, text.trim_end())));
     }
     let more = if has_more { "; older ones: --limit N" } else { "" };
-    out + &styled(
-        style::DIM,
-        &format!("to go back to before one: ic undo REFERENCE; undo one alone: ic undo --dispatch ID{more}"),
-    ) + "\n"
+    let way = match back {
+        Back::Undo => "to go back to before one: ic undo REFERENCE; undo one alone: ic undo --dispatch ID",
+        Back::Record => "to take the record back to before one: ic run rollback RUN --to REFERENCE",
+    };
+    out + &styled(style::DIM, &format!("{way}{more}")) + "\n"
 }
 
 /// The points that can be gone back to, by their references, and a line of each to choose from.
@@ -298,13 +316,19 @@ fn went_back(rollback: &RollbackRecord) -> String {
     format!("{state}{to}{}", why.unwrap_or_default())
 }
 
-fn hint(run: &Run, is_named: bool, log: &Log) -> String {
+fn hint(run: &Run, is_named: bool, log: &Log, back: Back) -> String {
     let of_run = if is_named || !is_open(run) { format!(" --run {}", run.id.short()) } else { String::new() };
     let more = if log.has_more { "; older ones: --limit N" } else { "" };
     let way = match run.status {
         // Nothing goes back in a run that was called off.
         ic_phase::RunStatus::Cancelled => {
             format!("the run is cancelled; to open it again: ic run reopen {} --reason WHY", run.id.short())
+        }
+        _ if back == Back::Record => {
+            format!(
+                "to take the record back to before one: ic run rollback {} --to REFERENCE",
+                run.id.short()
+            )
         }
         _ => format!("to go back to before one: ic undo REFERENCE{of_run}"),
     };

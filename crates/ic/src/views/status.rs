@@ -11,7 +11,7 @@ use crate::text::{age, cut_to, plain, shell_word, style, styled};
 use crate::views;
 use crate::views::dispatch::AliveJson;
 use crate::views::gate::GateCheckJson;
-use crate::views::log::{Chosen, PointJson};
+use crate::views::log::{Back, Chosen, PointJson};
 use crate::views::run::RunJson;
 
 shape! {
@@ -80,7 +80,7 @@ const OPEN: usize = 3;
 const ROOM: usize = 66;
 
 /// The run, its gate, who works, the last point, what is unfinished, and the command to type next.
-pub(crate) fn screen(status: &Status, now: Timestamp) -> String {
+pub(crate) fn screen(status: &Status, now: Timestamp, back: Back) -> String {
     let is_alone = status.others_open.is_empty() && !status.is_of_session;
     let mut out = views::log::head(&status.run, Chosen::of(status.is_named, is_alone));
     let mut line = |label: &str, value: &str| {
@@ -119,9 +119,16 @@ pub(crate) fn screen(status: &Status, now: Timestamp) -> String {
         line("also open", &format!("{id}  {goal}"));
     }
     line("next", &styled(style::STRONG, &plain(&status.next_command())));
-    if status.newest_prompt.is_some() && status.unfinished.is_empty() {
+    if let Some(prompt) = status.newest_prompt.as_ref().filter(|_| status.unfinished.is_empty()) {
         let run = if status.is_named { format!(" --run {}", status.run.id.short()) } else { String::new() };
-        line("or", &styled(style::STRONG, &format!("ic undo{run} --dry-run")));
+        let way = match back {
+            Back::Undo => format!("ic undo{run} --dry-run"),
+            Back::Record => {
+                let to = shell_word(&prompt.reference);
+                format!("ic run rollback {} --to {to} --dry-run", status.run.id.short())
+            }
+        };
+        line("or", &styled(style::STRONG, &way));
     }
     out
 }

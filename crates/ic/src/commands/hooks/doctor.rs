@@ -25,8 +25,11 @@ pub(crate) struct Doctor {
 
 /// What fails at every call, where a hook can write it down nowhere: the store takes nothing.
 fn unwritable(place: &Place) -> Option<HookFailureJson> {
-    let error =
-        [&place.store, &place.db].into_iter().find_map(|path| access(path, Access::WRITE_OK).err())?;
+    let file = place.server.is_none().then_some(&place.db);
+    let error = [Some(&place.store), file]
+        .into_iter()
+        .flatten()
+        .find_map(|path| access(path, Access::WRITE_OK).err())?;
     Some(HookFailureJson {
         event: "store".to_owned(),
         created_at: Environment::context().now().to_string(),
