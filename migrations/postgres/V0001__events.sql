@@ -50,7 +50,8 @@ BEGIN
     RAISE EXCEPTION '%', TG_ARGV[0];
 END $$;
 
-CREATE FUNCTION events_must_follow_the_head() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- Names lead to the schema that a transaction names: a schema can be renamed.
+CREATE FUNCTION events_must_follow_the_head() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.seq <> (SELECT seq + 1 FROM event_head) THEN
         RAISE EXCEPTION 'events are append-only: seq must follow the head';

@@ -59,3 +59,41 @@ fn a_server_that_does_not_come_back_leaves_no_doubt_unsaid() {
         );
     }
 }
+
+#[test]
+fn a_cursor_that_may_have_moved_is_said_to_and_what_was_printed_is_a_document() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let near = cluster.project("shop");
+    near.ok(["run", "create", "--goal", "Port"]);
+    let proxy = Proxy::to(&cluster, Duration::ZERO);
+    let far = project_at(&proxy.url("shop"));
+    proxy.break_next_commit(Break::After);
+    proxy.close_after_break();
+    let outcome = far.run(["--busy-timeout", "300ms", "events", "tail", "--all", "--cursor", "c", "--json"]);
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "unreachable"), "{outcome:?}");
+    let printed: Vec<serde_json::Value> = serde_json::from_str(&outcome.stdout).expect("a document");
+    assert!(!printed.is_empty());
+    assert!(outcome.stderr.contains("it is not known whether it happened"), "{outcome:?}");
+    assert!(outcome.stderr.contains("ic events cursor list"), "{outcome:?}");
+}
+
+#[test]
+fn who_follows_goes_on_when_the_server_was_started_again() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = cluster.project("shop");
+    let run = cli.ok(["run", "create", "--goal", "Port"]);
+    let file = cli.home().join("seen.jsonl");
+    let mut follower = cli.command(["events", "tail", "--all", "--follow", "--format", "jsonl"]);
+    let mut follower =
+        follower.stdout(std::fs::File::create(&file).expect("a file")).spawn().expect("a follower");
+    let seen = |count: usize| {
+        let text = std::fs::read_to_string(&file).expect("what it printed");
+        text.lines().filter(|line| line.ends_with('}')).count() >= count
+    };
+    ic_testkit::wait_for("the first event", || seen(1));
+    cluster.crash_and_restart();
+    cli.ok(["run", "cancel", &run, "--reason", "r"]);
+    ic_testkit::wait_for("the event after it", || seen(2));
+    follower.kill().expect("end it");
+    follower.wait().expect("its end");
+}

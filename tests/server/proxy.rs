@@ -30,6 +30,8 @@ enum Plan {
 struct Shared {
     next: Mutex<Option<Plan>>,
     trips: AtomicUsize,
+    /// No connection is made after the break.
+    closes: AtomicBool,
 }
 
 pub(crate) struct Proxy {
@@ -46,6 +48,9 @@ impl Proxy {
         let (socket, its) = (cluster.socket().join(".s.PGSQL.5432"), shared.clone());
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                if its.closes.load(Ordering::Relaxed) && its.next.lock().expect("the plan").is_none() {
+                    continue;
+                }
                 let Ok(server) = UnixStream::connect(&socket) else { continue };
                 carry(client, server, delay, &its);
             }
@@ -66,6 +71,11 @@ impl Proxy {
     /// The n-th round trip from now on breaks the connection, once.
     pub(crate) fn break_trip(&self, n: usize, how: Break) {
         *self.shared.next.lock().expect("the plan") = Some(Plan::AtTrip(n, how));
+    }
+
+    /// After the break no connection is made any more.
+    pub(crate) fn close_after_break(&self) {
+        self.shared.closes.store(true, Ordering::Relaxed);
     }
 
     /// Whether what was planned has happened.
@@ -103,6 +113,8 @@ fn carry(client: TcpStream, server: UnixStream, delay: Duration, shared: &Arc<Sh
     let (mut from_client, mut to_server) =
         (client.try_clone().expect("a handle"), server.try_clone().expect("a handle"));
     let (its, heard) = (shared.clone(), spoke.clone());
+    let is_mute = Arc::new(AtomicBool::new(false));
+    let mutes = is_mute.clone();
     std::thread::spawn(move || {
         // All that was sent together is read together, or the answer to a part of it would seem to have been waited for.
         let mut buffer = vec![0; 1 << 22];
@@ -117,6 +129,7 @@ fn carry(client: TcpStream, server: UnixStream, delay: Duration, shared: &Arc<Sh
             std::thread::sleep(delay);
             let commits = bytes.windows(7).any(|window| window == b"COMMIT\0");
             let how = its.due(begins_trip, commits);
+            mutes.store(how.is_some(), Ordering::Relaxed);
             if how != Some(Break::Before) && to_server.write_all(bytes).is_err() {
                 break;
             }
@@ -136,7 +149,7 @@ fn carry(client: TcpStream, server: UnixStream, delay: Duration, shared: &Arc<Sh
         while let Ok(length @ 1..) = from_server.read(&mut buffer) {
             std::thread::sleep(delay);
             spoke.store(true, Ordering::Relaxed);
-            if to_client.write_all(&buffer[..length]).is_err() {
+            if is_mute.load(Ordering::Relaxed) || to_client.write_all(&buffer[..length]).is_err() {
                 break;
             }
         }

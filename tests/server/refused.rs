@@ -58,6 +58,10 @@ fn what_is_not_there_is_said_with_its_code() {
     let theirs = project_at(&cluster.url("theirs"));
     assert_eq!(theirs.refused(["init"]), (Some(2), "foreign_database".to_owned()));
     assert!(!theirs.root().join(".ic/remote").exists());
+    cluster.psql("CREATE ROLE eve LOGIN");
+    let eves = project_at(&cluster.url("shop").replace("ic@", "eve@"));
+    let refused = eves.run(["run", "list"]);
+    assert_eq!((refused.code, refused.error().as_str()), (Some(2), "permission_denied"), "{refused:?}");
     cluster.stop("fast");
     let outcome = shop.run(["run", "list"]);
     assert_eq!((outcome.code, outcome.error()), (Some(2), "unreachable".to_owned()), "{outcome:?}");
@@ -83,4 +87,78 @@ fn text_with_a_zero_character_and_paths_that_no_index_holds_are_refused() {
         .collect();
     cli.ok(["dispatch", "record", &dispatch, "--file", &name]);
     cli.assert_sound("with a long path");
+}
+
+#[test]
+fn what_was_changed_from_outside_is_named_and_never_taken_for_a_missing_ledger() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let broken = |sql: &str| {
+        let cli = cluster.project("shop");
+        let run = cli.ok(["run", "create", "--goal", "Port"]);
+        assert_eq!(cli.json(["health", "--json"])["ok"], true);
+        cluster.psql(sql);
+        let health = cli.run(["health", "--json"]);
+        let listed = cli.run(["run", "status", &run]);
+        cluster.psql("DROP SCHEMA IF EXISTS shop CASCADE");
+        (health, listed)
+    };
+    for sql in [
+        "DROP TRIGGER events_are_not_deleted ON shop.events",
+        "ALTER TABLE shop.events ENABLE REPLICA TRIGGER events_are_not_changed",
+        "ALTER TABLE shop.events DISABLE TRIGGER events_are_not_changed",
+        "ALTER TABLE shop.runs DROP COLUMN goal",
+        "DROP TABLE shop.run_agents CASCADE",
+    ] {
+        let (health, listed) = broken(sql);
+        assert_eq!(health.code, Some(2), "{sql}: {health:?}");
+        assert!(health.stdout.contains("changed from outside"), "{sql}: {health:?}");
+        if listed.code != Some(0) {
+            assert_eq!((listed.code, listed.error().as_str()), (Some(2), "corrupt"), "{sql}: {listed:?}");
+        }
+    }
+}
+
+#[test]
+fn a_database_that_cannot_hold_every_text_gets_no_ledger() {
+    let Some(cluster) = cluster(&[]) else { return };
+    cluster.psql("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'");
+    let latin = project_at(&cluster.url("shop").replace("/postgres?", "/latin?"));
+    let refused = latin.run(["init"]);
+    assert_eq!((refused.code, refused.error().as_str()), (Some(3), "invalid_value"), "{refused:?}");
+    assert!(refused.stderr.contains("LATIN1") && refused.stderr.contains("UTF8"), "{refused:?}");
+}
+
+#[test]
+fn a_reader_who_is_held_up_and_a_writer_that_is_stopped_end_within_their_time() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = cluster.project("shop");
+    cli.ok(["run", "create", "--goal", "Port"]);
+    let mut holder = std::process::Command::new("psql");
+    let sql = "BEGIN; LOCK TABLE shop.events IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)";
+    holder.args(["-XAtq", "-U", "ic", "-d", "postgres", "-c", sql, "-h"]).arg(cluster.socket());
+    let mut holder = holder.stdout(std::process::Stdio::null()).spawn().expect("a holder");
+    ic_testkit::wait_for("the lock", || {
+        cluster.psql("SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted AND relation = 'shop.events'::regclass") != "0"
+    });
+    let outcome = cli.run(["--busy-timeout", "300ms", "events", "tail"]);
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "busy"), "{outcome:?}");
+    cluster.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()");
+    holder.wait().expect("its end");
+    // A role whose statements are bounded by default reads the whole record all the same.
+    cluster.psql("ALTER ROLE ic SET statement_timeout = '1ms'");
+    assert_eq!(cli.run(["events", "verify"]).code, Some(0));
+}
+
+#[test]
+fn a_server_that_can_only_be_read_says_so() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = cluster.project("shop");
+    cluster.psql("CREATE ROLE ann LOGIN; GRANT USAGE ON SCHEMA shop TO ann; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA shop TO ann; ALTER ROLE ann SET default_transaction_read_only = on");
+    let anns = project_at(&cluster.url("shop").replace("ic@", "ann@"));
+    let refused = anns.run(["--busy-timeout", "100ms", "run", "create", "--goal", "Port"]);
+    assert_eq!((refused.code, refused.error().as_str()), (Some(2), "unreachable"), "{refused:?}");
+    assert!(refused.stderr.contains("can only be read"), "{refused:?}");
+    let health = anns.run(["health", "--json"]);
+    assert!(health.code == Some(2) && health.stdout.contains("can only be read"), "{health:?}");
+    drop(cli);
 }

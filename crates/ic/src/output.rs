@@ -371,6 +371,11 @@ impl List<'_> {
         Ok(if self.output.closed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
+    /// Whether anything was pushed.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.empty
+    }
+
     /// Hands what was pushed so far to the operating system.
     pub(crate) fn flush(&mut self) -> Result<Written> {
         self.output.flush()

@@ -48,6 +48,13 @@ impl Commands for Here {
         Ok(Said { json, text, notes, is_partly: exit == Exit::Partly })
     }
 
+    fn undoes(&self) -> bool {
+        let output = Output::captured(&Capture::default());
+        let session = Session::saying_to(output, self.global.clone(), self.environment.clone());
+        // Where there is no ledger yet, the next one will most likely be a file.
+        session.and_then(|session| session.place()).map_or(true, |place| place.is_of_one_host())
+    }
+
     fn dispatch(&self) -> Option<String> {
         self.environment.dispatch.as_ref()?.to_str().map(str::to_owned)
     }

@@ -22,6 +22,9 @@ pub trait Commands: Send + Sync + 'static {
     /// Errors: what the command would print on standard error.
     fn run(&self, words: &[String]) -> Result<Said>;
 
+    /// Whether what is recorded can be undone with all that it did. It cannot where the ledger is on a server.
+    fn undoes(&self) -> bool;
+
     /// The dispatch that the environment names, on whose behalf the client works.
     fn dispatch(&self) -> Option<String>;
 }

@@ -31,6 +31,10 @@ ic records every prompt and dispatch with the tree before and after it, and take
 Call status first, log for the points, diff to see what changed; checkpoint before something risky, declare_compensation before an outside effect.
 undo and redo take two steps: the plan and its hash, then expect_plan; show the person the plan before the second.";
 
+const INSTRUCTIONS_ON_SERVER: &str = "\
+ic records every prompt and dispatch. The ledger of this project is on a server: status, log and events answer; checkpoint, diff, blame, undo, redo
+and declare_compensation are refused, because files and processes are one machine's own.";
+
 /// Serves the protocol on standard input and output until the client goes away, or a signal ends it. What the client asked for until it went
 /// is done first. After a signal the command at work ends as it does from a shell, and what waits for its turn is not begun. `version`: ours.
 ///
@@ -121,6 +125,10 @@ struct Server<C> {
 }
 
 impl<C: Commands> Server<C> {
+    fn instructions(&self) -> &'static str {
+        if self.commands.undoes() { INSTRUCTIONS } else { INSTRUCTIONS_ON_SERVER }
+    }
+
     fn new(commands: C, version: &str) -> Self {
         Self {
             began: Instant::now(),
@@ -261,7 +269,7 @@ impl<C: Commands> ServerHandler for Server<C> {
     fn get_info(&self) -> ServerConfig {
         let capabilities =
             ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
-        let mut config = ServerConfig::new(capabilities).with_instructions(INSTRUCTIONS);
+        let mut config = ServerConfig::new(capabilities).with_instructions(self.instructions());
         config.server_info = Implementation::new("ic", self.version.clone());
         config
     }

@@ -37,6 +37,14 @@ impl From<Driven> for Outcome {
     }
 }
 
+/// Errors: `not_on_server` where the record alone can be taken back.
+pub fn require_whole(kernel: &Kernel) -> Result<()> {
+    kernel
+        .ledger
+        .require_one_host("A rollback of more than the record")
+        .map_err(|error| error.hint("the record alone can be rolled back, by ic run rollback: docs/FLEET.md"))
+}
+
 /// Takes a run back over several layers, or says what that would do.
 ///
 /// A refusal comes before anything is changed: `file_conflict`, `pivot`, `no_checkpoint`, `work_running`, `git_in_progress`, ..., and
@@ -48,9 +56,7 @@ pub fn roll_back(
     sink: &mut dyn Sink,
     watch: &Watch,
 ) -> Result<LayeredRollback> {
-    kernel.ledger.require_one_host("A rollback of more than the record").map_err(|error| {
-        error.hint("take the record alone back: ic run rollback RUN --to POINT; see docs/FLEET.md")
-    })?;
+    require_whole(kernel)?;
     let layers = request.layers.of(request.base.to, settings)?;
     let mut planned = plan(kernel, settings, request, &layers, watch)?;
     if request.base.dry_run {

@@ -33,7 +33,7 @@ mod undo_preconditions;
 
 pub use apply::{rollback, take_back};
 pub use ic_journal::Layer;
-pub use layered::{is_at_work, resume, roll_back};
+pub use layered::{is_at_work, require_whole, resume, roll_back};
 pub use layers::has_mark;
 pub use leaving_commits::LeavingCommit;
 pub use outcome::{Data, Effects, LayeredRollback, LayeredStatus, Outcome, Parts, Refusal, Rollback, Undone};

@@ -77,6 +77,11 @@ impl Place {
         self.server.as_ref().map_or_else(|| self.db.clone(), |url| PathBuf::from(url.to_string()))
     }
 
+    /// As [`Ledger::is_of_one_host`], without opening it.
+    pub fn is_of_one_host(&self) -> bool {
+        self.server.is_none() || faults::has_one_host()
+    }
+
     /// Opens the ledger. Errors: as of [`Ledger::open`], and of [`Ledger::on_server`].
     pub fn open(&self, options: OpenOptions, context: &Context) -> Result<Ledger> {
         match &self.server {
@@ -229,6 +234,8 @@ pub fn create(
 
 /// Makes the ledger on its server, or keeps the one that is there, and leaves its URL in the store, so that it is found from now on.
 ///
+/// A URL that leads to the ledger of before by another way, as another role or a pooler, takes the place of the old one.
+///
 /// Errors: `ledger_exists` when the project has another one, whose record would be hidden.
 fn create_on_server(
     url: &ServerUrl,
@@ -237,19 +244,22 @@ fn create_on_server(
     context: &Context,
 ) -> Result<(Ledger, bool)> {
     let remote = place.store.join(REMOTE);
-    let there = match read_remote(&remote)? {
-        Some(other) if other != *url => Some(other.to_string()),
-        None if place.store.join(FILE_NAME).exists() => {
-            Some(place.store.join(FILE_NAME).display().to_string())
-        }
-        _ => None,
+    let file = place.store.join(FILE_NAME);
+    let exists = |there: String| {
+        Diagnosis::new(Code::LedgerExists, format!("This project already has its ledger: {there}."))
     };
-    if let Some(there) = there {
-        return Err(Diagnosis::new(
-            Code::LedgerExists,
-            format!("This project already has its ledger: {there}."),
-        )
-        .hint("use it as it is; to use the other one beside it: IC_DB"));
+    match read_remote(&remote)? {
+        Some(other) if other != *url && !is_same_ledger(url, &other, &place.store, options) => {
+            let path = shell_word(&remote.display().to_string());
+            return Err(exists(other.to_string()).hint(format!(
+                "use it as it is; another one for this project, whose record is then another: rm {path}, and init again"
+            )));
+        }
+        None if file.exists() => {
+            return Err(exists(file.display().to_string())
+                .hint("use it as it is; to use the other one beside it: IC_DB"));
+        }
+        _ => {}
     }
     let server = Server::new(url, options)?;
     let created = schema::create(&server, context)?;
@@ -261,6 +271,14 @@ fn create_on_server(
     // An older one that is there is not used before it is migrated.
     ledger.identity()?;
     Ok((ledger, created))
+}
+
+/// Whether two URLs lead to one ledger. What cannot be asked is none.
+fn is_same_ledger(url: &ServerUrl, other: &ServerUrl, store: &Path, options: OpenOptions) -> bool {
+    let id = |url| {
+        Ledger::on_server(url, store, options).and_then(|ledger| ledger.identity()).map(|found| found.id)
+    };
+    matches!((id(url), id(other)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Brings a ledger on a server to the newest schema. A file is migrated when it is opened: `None`.
@@ -287,7 +305,13 @@ pub fn make_store(store: &Path) -> Result<()> {
 /// The URL in a store; `None` if there is none. Errors: `invalid_value` for what is no URL of a ledger.
 fn read_remote(remote: &Path) -> Result<Option<ServerUrl>> {
     match fs::metadata(remote) {
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        // A link that leads nowhere is no reason to begin another ledger.
+        Err(e)
+            if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+                && fs::symlink_metadata(remote).is_err() =>
+        {
+            return Ok(None);
+        }
         Err(e) => {
             let failed = Err(e).while_doing(|| format!("looking for {}", remote.display()));
             return failed.map_err(|error| with_bits(error, remote.parent()));
@@ -296,9 +320,14 @@ fn read_remote(remote: &Path) -> Result<Option<ServerUrl>> {
     }
     let line = read_line(remote).while_doing(|| format!("reading {}", remote.display()))?;
     let text = String::from_utf8_lossy(trim(&line)).into_owned();
-    ServerUrl::parse(&text)
-        .map(Some)
-        .map_err(|error| error.detail("file", remote.to_string_lossy().into_owned()))
+    ServerUrl::parse(&text).map(Some).map_err(|error| {
+        Diagnosis::new(
+            error.code(),
+            format!("{} holds no URL of a ledger: {}", remote.display(), error.message()),
+        )
+        .hint("remove it, and name the ledger again: ic init --db URL")
+        .detail("file", remote.to_string_lossy().into_owned())
+    })
 }
 
 /// What `--db` or `IC_DB` names, seen from a directory: a URL is the same everywhere.

@@ -23,6 +23,7 @@ use crate::{faults, migrate};
 mod connect;
 mod error;
 mod flight;
+pub(crate) mod made;
 mod names;
 mod open;
 mod password;
@@ -39,6 +40,10 @@ use open::Committed;
 
 /// How much longer than a lock an answer is waited for, before the server counts as gone.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Milliseconds that the server waits for the next statement of one who holds the writers' lock.
+const MOST_IDLE: u32 = 10_000;
+/// How often a server that went away is tried again.
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
 /// A session with the server; it connects when it is first asked something.
 pub(crate) struct Server {
@@ -50,6 +55,8 @@ pub(crate) struct Server {
     hurries: Cell<bool>,
     /// The connection is still in a transaction that only read.
     dangles: Cell<bool>,
+    /// There was a connection: one that cannot be made is waited for, as a server that starts again.
+    was_connected: Cell<bool>,
     /// What the connections live in: they are gone before it.
     runtime: Runtime,
 }
@@ -66,6 +73,7 @@ impl Server {
             is_of_version: Cell::new(false),
             hurries: Cell::new(false),
             dangles: Cell::new(false),
+            was_connected: Cell::new(false),
             runtime,
         })
     }
@@ -85,6 +93,8 @@ impl Server {
     /// Runs `write` in one transaction, again where others were in the way or the connection was lost, and commits it if it returns `Ok`.
     pub(crate) fn write<T>(&self, mut write: impl FnMut(&Open<'_>) -> Result<T>) -> Result<T> {
         let started = Instant::now();
+        // A commit without an event, of which it is not known whether it happened.
+        let mut doubt = false;
         loop {
             let open = Open::to_write(self);
             let error = match write(&open) {
@@ -95,6 +105,7 @@ impl Server {
                         if self.has_committed(&open, &error, started)? {
                             return Ok(value);
                         }
+                        doubt |= open.appended_head().is_none();
                         error
                     }
                 },
@@ -103,7 +114,11 @@ impl Server {
             open.end();
             let is_worth_it = matches!(open.fault(), Some(Fault::Conflict | Fault::Lost));
             if !is_worth_it || self.hurries.get() || started.elapsed() > self.options.busy_timeout {
-                return Err(error);
+                return Err(if doubt && error.code() == Code::Unreachable {
+                    in_doubt(&self.url, &error)
+                } else {
+                    error
+                });
             }
             pause();
         }
@@ -140,14 +155,19 @@ impl Server {
         let Self { url: ServerUrl { ledger, .. }, options, .. } = self;
         let version = "SELECT max(version) FROM refinery_schema_history";
         let before = if self.dangles.get() { "ROLLBACK; " } else { "" };
-        let path = format!("SET LOCAL search_path TO \"{ledger}\"");
-        if !writes {
-            return format!("{before}BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {path}; {version}");
-        }
         // 0 would wait for ever.
         let patience = if self.hurries.get() { 1 } else { options.busy_timeout.as_millis().max(1) };
+        // A verification takes as long as it takes, whatever a role is allowed by default.
+        let settings = format!(
+            "SET LOCAL search_path TO \"{ledger}\"; SET LOCAL lock_timeout = {patience}; SET LOCAL statement_timeout = 0"
+        );
+        if !writes {
+            return format!("{before}BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}; {version}");
+        }
+        // A machine that is suspended in a transaction must not hold all others up.
         format!(
-            "{before}BEGIN ISOLATION LEVEL READ COMMITTED; {path}; SET LOCAL lock_timeout = {patience}; {version}; \
+            "{before}BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; \
+             SET LOCAL idle_in_transaction_session_timeout = {MOST_IDLE}; {version}; \
              SELECT seq, encode(hash, 'hex') FROM event_head WHERE one = 1 FOR UPDATE"
         )
     }
@@ -176,12 +196,53 @@ impl Server {
         }
     }
 
+    /// An error of the first statement, told apart: a role that may not look into the ledger's schema sees nothing there.
+    /// What is missing later was there when the version was read, or is not what the ledger's own tables are missing for.
+    fn told_apart(&self, error: Diagnosis, begins: bool) -> Diagnosis {
+        let is_whole =
+            ["refinery_schema_history", "event_head"].iter().any(|table| error.message().contains(table));
+        if error.code() == Code::NoLedger && !(begins && is_whole) {
+            return Diagnosis::new(
+                Code::Corrupt,
+                format!("The ledger {} was changed from outside: {}", self.url, error.message()),
+            )
+            .hint("see what else is wrong: ic health; restore it from a backup")
+            .detail("db", self.url.to_string());
+        }
+        let Some(client) = self.client.borrow().clone().filter(|_| error.code() == Code::NoLedger) else {
+            return error;
+        };
+        let name = &self.url.ledger;
+        let sql = format!(
+            "ROLLBACK; SELECT 1 FROM pg_namespace WHERE nspname = '{name}' AND NOT has_schema_privilege(oid, 'USAGE')"
+        );
+        let found = self.wait(client.simple_query(&sql)).unwrap_or_default();
+        let is_closed =
+            found.iter().any(|message| matches!(message, tokio_postgres::SimpleQueryMessage::Row(_)));
+        if is_closed { schema::closed_to(&self.url) } else { error }
+    }
+
     /// The connection, made anew if it is lost.
     fn client(&self) -> Result<Arc<Client>> {
         if let Some(client) = self.client.borrow().as_ref().filter(|client| !client.is_closed()) {
             return Ok(client.clone());
         }
-        let client = Arc::new(connect::connect(self)?);
+        let started = Instant::now();
+        let client = loop {
+            match connect::connect(self) {
+                Ok(client) => break Arc::new(client),
+                Err(error)
+                    if (error.code() == Code::Busy
+                        || error.code() == Code::Unreachable && self.was_connected.get())
+                        && !self.hurries.get()
+                        && started.elapsed() < self.options.busy_timeout =>
+                {
+                    std::thread::sleep(BETWEEN_TRIES);
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        self.was_connected.set(true);
         self.dangles.set(false);
         *self.client.borrow_mut() = Some(client.clone());
         Ok(client)
@@ -234,7 +295,8 @@ impl Server {
             let row = |row: &Row<'_>| Ok((row.get::<String>(0)?, row.get::<bool>(1)?));
             open.rows(sql, &[name])?.iter().map(|found| row(&Row(Source::Server(found)))).collect::<Result<Vec<_>>>()
         })?;
-        let by_hand = format!("have the owner of the ledger run: VACUUM FULL \"{name}\".events");
+        let by_hand =
+            "once no reader is in the way, have the owner of its tables run in the database: VACUUM FULL";
         if owned.iter().any(|(_, is_ours)| !is_ours) {
             return Err(Diagnosis::new(
                 Code::PermissionDenied,
@@ -244,13 +306,22 @@ impl Server {
         }
         self.let_go();
         let client = self.client()?;
+        let patience = self.options.busy_timeout.as_millis().max(1);
         for (table, _) in owned {
-            let sql = format!("VACUUM FULL \"{name}\".\"{table}\"");
-            faults::statement(&sql);
-            self.wait(client.simple_query(&sql)).map_err(|error| match error {
-                Some(error) => diagnose(error, &self.url, doing).hint(by_hand.clone()),
-                None => self.no_answer(doing),
-            })?;
+            let table = format!("\"{name}\".\"{table}\"");
+            // Who rewrites a table waits for its readers, and holds up who comes after: that is bounded here, as it cannot be there.
+            let alone = format!("BEGIN; SET LOCAL lock_timeout = {patience}; LOCK TABLE {table}; ROLLBACK");
+            for sql in [alone, format!("VACUUM FULL {table}")] {
+                faults::statement(&sql);
+                if let Err(error) = self.wait(client.simple_query(&sql)) {
+                    // What it had begun ends with it.
+                    self.forget();
+                    return Err(match error {
+                        Some(error) => diagnose(error, &self.url, doing).hint(by_hand),
+                        None => self.no_answer(doing),
+                    });
+                }
+            }
         }
         Ok(())
     }
@@ -299,6 +370,18 @@ impl Drop for Server {
 /// What is nominally the ledger's file: what lies beside a ledger lies beside it, in the local store.
 pub(crate) fn nominal_file(store: &Path) -> std::path::PathBuf {
     store.join("server.db")
+}
+
+fn in_doubt(url: &ServerUrl, error: &Diagnosis) -> Diagnosis {
+    Diagnosis::new(
+        Code::Unreachable,
+        format!(
+            "The connection to {url} was lost while a change was committed, and it is not known whether it happened: {}",
+            error.message()
+        ),
+    )
+    .hint("once the server is back, look before you try again; a cursor's position: ic events cursor list")
+    .detail("db", url.to_string())
 }
 
 fn unknown(url: &ServerUrl, error: &Diagnosis, seq: i64) -> Diagnosis {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::{Cli, Outcome};
+use crate::cli::{Cli, Outcome};
 
 /// A private PostgreSQL server in a directory of its own, which listens on a socket alone.
 #[derive(Debug)]
@@ -17,6 +17,9 @@ pub struct Cluster {
 
 impl Cluster {
     /// A server with these settings, for calls of `binary`; `None`, and a word on standard error, where the programs are missing.
+    ///
+    /// # Panics
+    /// If it cannot be started otherwise.
     pub fn start_with(binary: &'static str, settings: &[&str]) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a directory");
         let cluster = Self { directory, binary };
@@ -59,12 +62,18 @@ impl Cluster {
     }
 
     /// Starts it again.
+    ///
+    /// # Panics
+    /// If it does not start.
     pub fn start(&self) {
         let started = self.script("start", &[]);
         assert_eq!(started.code, Some(0), "{started:?}");
     }
 
     /// Ends it, in a mode of `pg_ctl`.
+    ///
+    /// # Panics
+    /// If it does not end.
     pub fn stop(&self, mode: &str) {
         let stopped = self.script("stop", &[mode]);
         assert_eq!(stopped.code, Some(0), "{stopped:?}");
@@ -78,6 +87,9 @@ impl Cluster {
     }
 
     /// What psql prints for a statement.
+    ///
+    /// # Panics
+    /// If it fails.
     pub fn psql(&self, sql: &str) -> String {
         let done = self.psql_as("ic", sql);
         assert_eq!(done.code, Some(0), "{sql}: {done:?}");
@@ -85,11 +97,17 @@ impl Cluster {
     }
 
     /// What the server has logged.
+    ///
+    /// # Panics
+    /// If it has none.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.root().join("data/server.log")).expect("the server's log")
     }
 
     /// Adds settings, which a restart takes up.
+    ///
+    /// # Panics
+    /// If they cannot be written.
     pub fn configure(&self, file: &str, lines: &str) {
         let path = self.root().join("data").join(file);
         let mut file = std::fs::File::options().append(true).open(path).expect("a file of the server");

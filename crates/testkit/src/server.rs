@@ -56,9 +56,9 @@ pub(crate) fn sql(url: &Path, sql: &str) -> String {
         "-c",
         &format!("SET search_path TO {ledger}; {sql}"),
     ]);
-    let said = crate::Outcome::of(&mut psql);
-    assert_eq!(said.code, Some(0), "{sql}: {said:?}");
-    said.stdout.trim_end().to_owned()
+    let said = psql.output().expect("psql");
+    assert!(said.status.success(), "{sql}: {said:?}");
+    String::from_utf8_lossy(&said.stdout).trim_end().to_owned()
 }
 
 /// The ledger that a path or a URL names, opened to look at it.

@@ -46,6 +46,7 @@ impl Redo {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         input::optional_text("--reason", self.reason.as_deref())?;
         let kernel = session.kernel()?;
+        ic_rollback::require_whole(&kernel)?;
         let run = match &self.run {
             Some(run) => Some(kernel.read(|snapshot| kernel.run(snapshot, run))?),
             None => kernel

@@ -67,6 +67,7 @@ pub(crate) struct Undo {
 impl Undo {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
+        ic_rollback::require_whole(&kernel)?;
         if let Some(id) = self.only() {
             // An unknown one is no checkpoint that could be restored instead.
             kernel.read(|snapshot| dispatch::resolve(snapshot, id))?;

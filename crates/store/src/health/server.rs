@@ -5,6 +5,7 @@ use ic_base::Result;
 use super::Check;
 use crate::ledger::Ledger;
 use crate::server::ServerUrl;
+use crate::server::made;
 use crate::transaction::Snapshot;
 
 /// The oldest server that is held by tests.
@@ -21,6 +22,7 @@ pub(super) fn examine(ledger: &Ledger, url: &ServerUrl) -> Result<Vec<Check>> {
             encoding(snapshot)?,
             durability(snapshot)?,
             standby(snapshot)?,
+            tables(snapshot, url)?,
             triggers(snapshot, url)?,
             rights(snapshot, url)?,
             clock(snapshot)?,
@@ -84,18 +86,40 @@ fn durability(snapshot: &Snapshot<'_>) -> Result<Check> {
 fn standby(snapshot: &Snapshot<'_>) -> Result<Check> {
     let is_standby =
         snapshot.query_opt("SELECT pg_is_in_recovery()", &[], |row| row.get(0))?.unwrap_or(false);
-    let detail = if is_standby { "a standby: it can only be read" } else { "ok" };
-    Ok(check("writable", !is_standby, detail))
+    let is_closed = setting(snapshot, "default_transaction_read_only")? == "on";
+    let detail = match (is_standby, is_closed) {
+        (true, _) => "a standby: it can only be read",
+        (_, true) => "default_transaction_read_only is on for this role or database: it can only be read",
+        _ => "ok",
+    };
+    Ok(check("writable", detail == "ok", detail))
+}
+
+/// Whether every table and column is there that the migrations make.
+fn tables(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<Check> {
+    let sql = "SELECT table_name::text || '.' || column_name::text FROM information_schema.columns WHERE table_schema = $1";
+    let there: Vec<String> = snapshot.query_all(sql, &[&url.ledger], |row| row.get(0))?;
+    Ok(missing("tables", made::columns(), &there))
 }
 
 /// What keeps rows from being deleted and events from being changed.
 fn triggers(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<Check> {
-    let sql = "SELECT c.relname::text || '.' || t.tgname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
+    // Those that fire when a client writes.
+    let sql = "SELECT t.tgname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
                JOIN pg_namespace n ON n.oid = c.relnamespace \
-               WHERE n.nspname = $1 AND NOT t.tgisinternal AND t.tgenabled = 'D' ORDER BY 1";
-    let off: Vec<String> = snapshot.query_all(sql, &[&url.ledger], |row| row.get(0))?;
-    let detail = if off.is_empty() { "ok".to_owned() } else { format!("switched off: {}", off.join(", ")) };
-    Ok(check("triggers", off.is_empty(), detail))
+               WHERE n.nspname = $1 AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')";
+    let there: Vec<String> = snapshot.query_all(sql, &[&url.ledger], |row| row.get(0))?;
+    Ok(missing("triggers", made::triggers(), &there))
+}
+
+fn missing(name: &'static str, wanted: impl IntoIterator<Item = String>, there: &[String]) -> Check {
+    let missing: Vec<String> = wanted.into_iter().filter(|one| !there.contains(one)).collect();
+    let detail = if missing.is_empty() {
+        "ok".to_owned()
+    } else {
+        format!("changed from outside: missing or switched off: {}", missing.join(", "))
+    };
+    check(name, missing.is_empty(), detail)
 }
 
 /// Whether the role can do what every day needs; that it could also delete is no fault, and said.

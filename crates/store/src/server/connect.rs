@@ -58,7 +58,7 @@ fn to_address(server: &Server, config: &Config) -> Result<std::result::Result<Cl
                 Code::PermissionDenied,
                 format!("{DOING}: the server of {url} asks for a password, and there is none."),
             )
-            .hint("give it in ~/.pgpass (chmod 600), or in the file that PGPASSFILE names")
+            .hint(password::hint())
             .detail("db", url.to_string()));
         }
         // What is found at one address of several is no reason to leave the others out.

@@ -46,7 +46,8 @@ pub(super) fn diagnose(error: Error, url: &ServerUrl, doing: &str) -> Diagnosis 
             Diagnosis::new(code, format!("There is no ledger {url}: {said}.")).detail("db", url.to_string())
         }
         Code::Unreachable => {
-            Diagnosis::new(code, format!("{doing}: the server of {url} cannot be reached: {said}."))
+            let what = if error.as_db_error().is_some() { "turns away" } else { "cannot be reached" };
+            Diagnosis::new(code, format!("{doing}: the server of {url} {what}: {said}."))
                 .detail("db", url.to_string())
         }
         _ => Diagnosis::new(code, format!("{doing}: {said}.")),
@@ -81,7 +82,10 @@ fn code_of(error: &Error) -> Code {
         | SqlState::INVALID_PASSWORD
         | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => Code::PermissionDenied,
         SqlState::DISK_FULL => Code::DiskFull,
-        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Code::Corrupt,
+        SqlState::DATA_CORRUPTED
+        | SqlState::INDEX_CORRUPTED
+        | SqlState::UNDEFINED_COLUMN
+        | SqlState::UNDEFINED_FUNCTION => Code::Corrupt,
         SqlState::IO_ERROR => Code::Io,
         _ if fault_of(error) == Fault::Lost => Code::Unreachable,
         _ => Code::Internal,
@@ -90,18 +94,29 @@ fn code_of(error: &Error) -> Code {
 
 fn hint_for(code: Code, error: &Error) -> Option<&'static str> {
     match code {
+        Code::Busy if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) => Some(
+            "all connections of the server, or of the role, are taken: try again, or put a pooler in front of it",
+        ),
+        Code::Busy if error.code() == Some(&SqlState::QUERY_CANCELED) => {
+            Some("it was cancelled on the server; try again")
+        }
         Code::Busy => Some("another process is writing; try again, or give --busy-timeout more time"),
         Code::DiskFull => Some("the disk of the server is full"),
+        Code::NoLedger if error.code() == Some(&SqlState::INVALID_CATALOG_NAME) => {
+            Some("make the database first, or name another: docs/FLEET.md, Setting it up")
+        }
+        Code::Unreachable if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
+            Some("it can only be read: a standby, or a role or database that is read-only by default")
+        }
+        Code::Corrupt => Some("see what else is wrong: ic health; restore it from a backup"),
         Code::NoLedger => Some("create it with: ic init --db URL"),
-        Code::Unreachable => {
-            Some("is the server up, and its name right? nothing was changed, unless this says otherwise")
-        }
-        Code::PermissionDenied if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
-            Some("the role of the connection lacks a right; see: ic health")
-        }
-        Code::PermissionDenied => {
-            Some("give the password in ~/.pgpass, or in the file that PGPASSFILE names")
-        }
+        Code::Unreachable => Some("nothing was changed; see whether it answers: pg_isready -h HOST -p PORT"),
+        Code::PermissionDenied if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Some(
+            "the role of the connection lacks a right; which role needs which: docs/FLEET.md, Setting it up",
+        ),
+        Code::PermissionDenied => Some(
+            "is the user right (postgres://USER@HOST/..., PGUSER)? the password is that of PGPASSWORD, PGPASSFILE or ~/.pgpass",
+        ),
         _ => None,
     }
 }

@@ -232,7 +232,9 @@ impl<'s> Open<'s> {
                     self.fault.set(Some(fault));
                     *self.client.borrow_mut() = Some(client);
                     return Err(match error {
-                        Some(error) => diagnose(error, self.server.url(), doing),
+                        Some(error) => {
+                            self.server.told_apart(diagnose(error, self.server.url(), doing), begins)
+                        }
                         None => self.server.no_answer(doing),
                     });
                 }

@@ -11,8 +11,7 @@ pub(super) fn find(host: &Host, database: &str, user: &str) -> Option<String> {
     if let Some(password) = std::env::var_os("PGPASSWORD") {
         return password.into_string().ok();
     }
-    let file = std::env::var_os("PGPASSFILE").map(PathBuf::from);
-    let file = file.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pgpass")))?;
+    let file = file()?;
     let meta = std::fs::metadata(&file).ok()?;
     // As libpq: what others could read is not believed.
     if !meta.is_file() || meta.permissions().mode() & 0o077 != 0 {
@@ -29,6 +28,30 @@ pub(super) fn find(host: &Host, database: &str, user: &str) -> Option<String> {
         }
     };
     text.lines().find_map(|line| matching(line, [&name, &port.to_string(), database, user]))
+}
+
+fn file() -> Option<PathBuf> {
+    let named = std::env::var_os("PGPASSFILE").map(PathBuf::from);
+    named.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pgpass")))
+}
+
+/// What to do where there is none.
+pub(super) fn hint() -> String {
+    let Some(file) = file() else {
+        return "give it in PGPASSWORD, or in the file that PGPASSFILE names (chmod 600)".to_owned();
+    };
+    let path = ic_base::shell_word(&file.display().to_string());
+    match std::fs::metadata(&file) {
+        Ok(meta) if meta.permissions().mode() & 0o077 != 0 => {
+            format!("{path} is not believed while others may read it: chmod 600 {path}")
+        }
+        Ok(_) => format!(
+            "no line of {path} fits; give it there (HOST:PORT:DATABASE:USER:PASSWORD), or in PGPASSWORD"
+        ),
+        Err(_) => {
+            format!("give it in {path} (chmod 600; HOST:PORT:DATABASE:USER:PASSWORD), or in PGPASSWORD")
+        }
+    }
 }
 
 /// The password of a line whose first four fields fit.

@@ -19,6 +19,13 @@ mod embedded {
     refinery::embed_migrations!("../../migrations/postgres");
 }
 
+/// What the migrations run, in their order.
+pub(super) fn statements() -> Vec<String> {
+    let mut all = embedded::migrations::runner().get_migrations().clone();
+    all.sort();
+    all.iter().filter_map(|migration| migration.sql().map(str::to_owned)).collect()
+}
+
 /// What bringing a ledger up to date did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migrated {
@@ -37,8 +44,12 @@ pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
     let name = &url.ledger;
     let said = |error| said(server, error, "making the ledger");
     // Asked first: a server logs what it refuses.
-    let found = run(server, &client, &format!("SELECT 1 FROM pg_namespace WHERE nspname = '{name}'"))
-        .map_err(said)?;
+    let asked = format!("SHOW server_encoding; SELECT 1 FROM pg_namespace WHERE nspname = '{name}'");
+    let mut found = run(server, &client, &asked).map_err(said)?;
+    let encoding = found.iter().position(|message| matches!(message, SimpleQueryMessage::Row(_)));
+    if let Some(SimpleQueryMessage::Row(encoding)) = encoding.map(|at| found.remove(at)) {
+        require_utf8(url, encoding.get(0).unwrap_or_default())?;
+    }
     if found.iter().any(|message| matches!(message, SimpleQueryMessage::Row(_))) {
         return require_ledger(server, &client).map(|()| false);
     }
@@ -93,7 +104,20 @@ pub(crate) fn migrate(server: &Server) -> Result<Migrated> {
     Ok(Migrated { from, to: LATEST })
 }
 
-/// Errors: `foreign_database`, `unreachable`.
+/// Errors: `invalid_value` for a database that cannot hold every text.
+fn require_utf8(url: &ServerUrl, encoding: &str) -> Result<()> {
+    if encoding == "UTF8" {
+        return Ok(());
+    }
+    Err(Diagnosis::new(
+        Code::InvalidValue,
+        format!("The database of {url} has the encoding {encoding}; a ledger needs UTF8."),
+    )
+    .hint("make another one: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0")
+    .detail("db", url.to_string()))
+}
+
+/// Errors: `foreign_database`, `permission_denied`, `unreachable`.
 fn require_ledger(server: &Server, client: &Client) -> Result<()> {
     let Server { url, .. } = server;
     let sql = format!(
@@ -107,6 +131,15 @@ fn require_ledger(server: &Server, client: &Client) -> Result<()> {
         .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("3")));
     if is_ledger {
         return Ok(());
+    }
+    let closed = format!(
+        "SELECT 1 FROM pg_namespace WHERE nspname = '{}' AND NOT has_schema_privilege(oid, 'USAGE')",
+        url.ledger
+    );
+    let answers =
+        run(server, client, &closed).map_err(|error| said(server, error, "looking for the ledger"))?;
+    if answers.iter().any(|message| matches!(message, SimpleQueryMessage::Row(_))) {
+        return Err(closed_to(url));
     }
     Err(Diagnosis::new(
         Code::ForeignDatabase,
@@ -124,9 +157,12 @@ fn apply(server: &Server, client: &Client) -> Result<()> {
         server.forget();
         Diagnosis::new(
             Code::MigrationFailed,
-            format!("The ledger could not be brought to schema {LATEST}: {why}. Nothing was changed."),
+            format!(
+                "The ledger could not be brought to schema {LATEST}: {}. Nothing was changed.",
+                why.trim_end_matches('.')
+            ),
         )
-        .hint("the role must own the ledger's schema")
+        .hint("the role must own the ledger's schema, and nothing but ic may have changed it")
         .caused_by(e)
     })
 }
@@ -145,6 +181,16 @@ fn said(server: &Server, error: Option<tokio_postgres::Error>, doing: &str) -> D
         Some(error) => diagnose(error, server.url(), doing),
         None => server.no_answer(doing),
     }
+}
+
+/// What a role is told that may not look into the ledger's schema.
+pub(super) fn closed_to(url: &ServerUrl) -> Diagnosis {
+    Diagnosis::new(
+        Code::PermissionDenied,
+        format!("The role of the connection has no right to use the ledger {url}."),
+    )
+    .hint("have its owner grant what every day needs: docs/FLEET.md, Setting it up")
+    .detail("db", url.to_string())
 }
 
 fn no_ledger(url: &ServerUrl) -> Diagnosis {

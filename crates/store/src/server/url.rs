@@ -52,16 +52,24 @@ pub struct ServerUrl {
 impl ServerUrl {
     /// Whether a place is meant to be the URL of a server, rather than the path of a file.
     pub fn is_meant(text: &str) -> bool {
-        text.split_once("://").is_some_and(|(scheme, _)| {
-            !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
-        })
+        let text = text.trim_start();
+        // What misses a slash, or is of another program, may hold a password all the same, and makes no name of a file.
+        let is_almost = ["postgres:", "postgresql:", "jdbc:"].iter().any(|start| text.starts_with(start))
+            || text.contains("password=");
+        is_almost
+            || text.split_once("://").is_some_and(|(scheme, _)| {
+                !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+            })
     }
 
     /// Reads a URL. Errors: `invalid_value`; what it says never holds a part of the URL that may be a password.
     pub fn parse(text: &str) -> Result<Self> {
-        let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        let text = text.trim();
+        let (scheme, rest) = text
+            .split_once("://")
+            .ok_or_else(|| wrong("The ledger is named by what is almost a URL.".to_owned()))?;
         if !matches!(scheme, "postgres" | "postgresql") {
-            return Err(wrong(format!("A ledger is a file or on PostgreSQL: {scheme:?} is not known.")));
+            return Err(wrong("A ledger is a file or on PostgreSQL: the URL has another scheme.".to_owned()));
         }
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         if rest.contains('#') || query.contains('#') {
@@ -74,10 +82,15 @@ impl ServerUrl {
             Some((user, hosts)) => (Some(decode(user)?), hosts),
             None => (None, authority),
         };
+        let database = decode(database)?;
+        // `user:password@database` in a wrong place.
+        if user.as_ref().is_some_and(|user| user.contains(':')) || database.contains([':', '@']) {
+            return Err(password());
+        }
         let mut url = Self {
             user: user.filter(|user| !user.is_empty()),
             hosts: Vec::new(),
-            database: decode(database)?,
+            database,
             ledger: DEFAULT_LEDGER.to_owned(),
             tls: None,
             root_certificates: None,
@@ -85,8 +98,24 @@ impl ServerUrl {
         };
         let mut named = hosts.to_owned();
         let mut port = DEFAULT_PORT;
+        let mut seen = std::collections::BTreeSet::new();
+        seen.extend(url.user.is_some().then(|| "user".to_owned()));
+        seen.extend((!hosts.is_empty()).then(|| "host".to_owned()));
         for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+            if !seen.insert(key.clone().into_owned()) {
+                return Err(wrong(format!("The URL of a ledger names its {key} twice.")));
+            }
             url.set(&key, &value, &mut named, &mut port)?;
+        }
+        if url.user.as_ref().is_some_and(|user| user.contains(':')) {
+            return Err(password());
+        }
+        if [Some(&url.database), url.user.as_ref(), Some(&named)]
+            .into_iter()
+            .flatten()
+            .any(|text| text.contains('\0'))
+        {
+            return Err(wrong("The URL of a ledger has a zero character.".to_owned()));
         }
         for host in named.split(',') {
             url.hosts.push(parse_host(host, port)?);
@@ -195,6 +224,14 @@ fn parse_host(text: &str, port: u16) -> Result<Host> {
         }
         _ => (text.as_str(), port),
     };
+    if named == 0
+        || name.contains('\0')
+        || name.contains(':') != name.starts_with('[')
+        || name.starts_with('[') != name.ends_with(']')
+    {
+        return Err(wrong("The URL of a ledger has a host or a port that is none.".to_owned())
+            .hint("an address of IPv6 stands in brackets: postgres://[::1]:5432/DATABASE"));
+    }
     if name.is_empty() {
         return Err(wrong("The URL of a ledger names no host.".to_owned())
             .hint("postgres://HOST/DATABASE, or postgres:///DATABASE?host=/run/postgresql"));
@@ -210,7 +247,7 @@ fn require_name(name: &str) -> Result<()> {
         return Ok(());
     }
     Err(wrong(format!("{name:?} is no name of a ledger on a server."))
-        .hint("a lowercase letter, then lowercase letters, digits and _; at most 63"))
+        .hint("a lowercase letter or _, then lowercase letters, digits and _; at most 63"))
 }
 
 fn decode(text: &str) -> Result<String> {
@@ -238,7 +275,7 @@ mod tests {
         for (text, shown) in [
             ("postgres://db.example/app", "postgres://db.example/app?ledger=ic"),
             ("postgresql://ann@db:6432/app?ledger=shop", "postgres://ann@db:6432/app?ledger=shop"),
-            ("postgres://a,b:1/app", "postgres://a,b:1/app?ledger=ic"),
+            (" postgres://a,b:1/app\n", "postgres://a,b:1/app?ledger=ic"),
             (
                 "postgres:///app?host=/run/postgresql&port=5433",
                 "postgres:///app?host=%2Frun%2Fpostgresql&port=5433&ledger=ic",
@@ -278,10 +315,24 @@ mod tests {
             "postgres://ann:SECRET@db",
             "postgres://db/app?password=SECRET",
             "postgres://db/app#SECRET",
+            "postgres:/ann:SECRET@db/app",
+            "jdbc:postgresql://ann:SECRET@db/app",
+            "host=db password=SECRET dbname=app",
+            "postgres://ann%3ASECRET@db/app",
+            "postgres://db/ann:SECRET@app",
+            "postgres://db/app?user=ann:SECRET",
+            "postgres://db/app?ledger=a&ledger=b",
+            "postgres://ann@db/app?user=bob",
+            "postgres://db/app?host=other",
+            "postgres://[::1/app",
+            "postgres://::1/app",
+            "postgres://db:0/app",
+            "postgres://d%00b/app",
         ] {
             let error = ServerUrl::parse(text).unwrap_err();
             assert_eq!(error.code(), ic_base::Code::InvalidValue, "{text}");
             assert!(!format!("{error:?}").contains("SECRET"), "{text}: {error:?}");
+            assert!(ServerUrl::is_meant(text), "{text} is no file");
         }
     }
 

@@ -29,7 +29,7 @@ const STEP: i64 = 1_000;
 /// handled: ic events cursor commit.
 ///
 /// sh -c runs the command in the project, with the event as JSON on standard input, its number in `IC_EVENT_SEQ` and
-/// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time; a second one gets `busy`. A consumer that was
+/// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time on one machine; a second one gets `busy`. A consumer that was
 /// killed (SIGKILL) may leave its command running, and the next consumer runs the same event again beside it.
 ///
 /// A cursor on @ belongs to the run that @ names at that time. When that run has ended, @ with the same cursor prints
@@ -82,18 +82,23 @@ impl Tail {
         let timeout = session.busy_timeout();
         let mut list = session.output.begin_list();
         let newest = runs.len() - 1;
-        for (at, run_id) in runs.into_iter().enumerate() {
-            let tail = self.begin(&kernel, cursor.as_ref(), run_id, timeout)?;
-            let is_open = tail.print(&mut list, follows && at == newest)?;
-            // The limit is of one call, and each run has a position of its own.
-            if !is_open || self.limit.is_some() {
-                break;
+        let print = |list: &mut List<'_>| {
+            for (at, run_id) in runs.into_iter().enumerate() {
+                let tail = self.begin(&kernel, cursor.as_ref(), run_id, timeout)?;
+                let is_open = tail.print(list, follows && at == newest)?;
+                // The limit is of one call, and each run has a position of its own.
+                if !is_open || self.limit.is_some() {
+                    break;
+                }
             }
-        }
-        if !self.follow {
+            Ok(())
+        };
+        let printed = print(&mut list);
+        // What was printed before a failure is a whole document: the cursor may have moved over it.
+        if !self.follow && (printed.is_ok() || list.has_begun()) {
             list.end()?;
         }
-        Ok(Exit::Done)
+        printed.map(|()| Exit::Done)
     }
 
     /// The runs whose events are asked for, and whether the last of them is to be followed. With a cursor, `@` means first what the

@@ -76,7 +76,7 @@ pub(crate) fn install(
         excluded: exclude.is_some_and(|exclude| exclude.covers_settings),
         trusted: false,
         is_of_user: place.is_of_user(),
-        is_on_server: session.place().is_ok_and(|place| place.server.is_some()),
+        is_on_server: session.place().is_ok_and(|place| !place.is_of_one_host()),
     };
     Ok((edit, installed))
 }
