@@ -66,8 +66,9 @@ fi
 # The tests whose ledgers can be on a server, in the words of the test runner.
 of_server() {
     local binary path all
-    # What every verb does and says, and what a rollback of every layer does.
-    all='(package(ic) & (binary(=cli) & test(/^verbs::/) | binary(=concurrency)))'
+    # What every verb does and says, what consumers and agents are promised, and crowds.
+    all='(package(ic) & (binary(=cli) & test(/^(verbs|agents|consumers|cursors|gates|late|redaction|references|refusals|skips)::/)'
+    all+=' | binary(=concurrency)))'
     if [[ -n ${IC_TEST_LONG:-} ]]; then
         all='(package(ic) & kind(test) - binary(=server))'
     fi
@@ -88,7 +89,8 @@ on_a_server() {
     # The server is another user's where this one is root.
     chmod 711 "$server_directory"
     IC_TEST_SERVER=$(bash scripts/postgres.sh start "$server_directory/server")
-    export IC_TEST_SERVER
+    # Every write transaction is run twice, the first time in vain, as where another one was in its way.
+    export IC_TEST_SERVER IC_TEST_RERUN=1
     if ! pooled=$(bash scripts/postgres.sh pool "$server_directory/server"); then
         printf 'scripts/test.sh: directly, without a pooler\n' >&2
         pooled=
