@@ -66,8 +66,8 @@ fi
 # The tests whose ledgers can be on a server, in the words of the test runner.
 of_server() {
     local binary path all
-    # What every verb does and says, what consumers and agents are promised, and crowds.
-    all='(package(ic) & (binary(=cli) & test(/^(verbs|agents|consumers|cursors|gates|late|redaction|references|refusals|skips)::/)'
+    # What every verb does and says, what consumers are promised, and crowds.
+    all='(package(ic) & (binary(=cli) & test(/^(verbs|consumers|cursors|gates|late|redaction)::/)'
     all+=' | binary(=concurrency)))'
     if [[ -n ${IC_TEST_LONG:-} ]]; then
         all='(package(ic) & kind(test) - binary(=server))'

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cluster::cluster;
 
-const WORKERS: usize = 8;
+const WORKERS: usize = 32;
 
 struct Story {
     acknowledged: AtomicUsize,

@@ -196,12 +196,17 @@ impl Server {
         }
     }
 
-    /// An error of the first statement, told apart: a role that may not look into the ledger's schema sees nothing there.
-    /// What is missing later was there when the version was read, or is not what the ledger's own tables are missing for.
+    /// What it means that a table is not there. `begins`: it was the first question of a transaction.
+    ///
+    /// Where even the tables are missing that every ledger has, there is none, or the role may not look into its schema. Where only
+    /// others are, they were removed from outside.
     fn told_apart(&self, error: Diagnosis, begins: bool) -> Diagnosis {
-        let is_whole =
+        if error.code() != Code::NoLedger {
+            return error;
+        }
+        let lacks_all =
             ["refinery_schema_history", "event_head"].iter().any(|table| error.message().contains(table));
-        if error.code() == Code::NoLedger && !(begins && is_whole) {
+        if !(begins && lacks_all) {
             return Diagnosis::new(
                 Code::Corrupt,
                 format!("The ledger {} was changed from outside: {}", self.url, error.message()),
@@ -209,12 +214,10 @@ impl Server {
             .hint("see what else is wrong: ic health; restore it from a backup")
             .detail("db", self.url.to_string());
         }
-        let Some(client) = self.client.borrow().clone().filter(|_| error.code() == Code::NoLedger) else {
-            return error;
-        };
-        let name = &self.url.ledger;
+        let Some(client) = self.client.borrow().clone() else { return error };
         let sql = format!(
-            "ROLLBACK; SELECT 1 FROM pg_namespace WHERE nspname = '{name}' AND NOT has_schema_privilege(oid, 'USAGE')"
+            "ROLLBACK; SELECT 1 FROM pg_namespace WHERE nspname = '{}' AND NOT has_schema_privilege(oid, 'USAGE')",
+            self.url.ledger
         );
         let found = self.wait(client.simple_query(&sql)).unwrap_or_default();
         let is_closed =
