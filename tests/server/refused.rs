@@ -162,3 +162,29 @@ fn a_server_that_can_only_be_read_says_so() {
     assert!(health.code == Some(2) && health.stdout.contains("can only be read"), "{health:?}");
     drop(cli);
 }
+
+#[test]
+fn a_clock_that_is_far_off_is_named() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let off = cluster.project("shop").with_env("IC_TEST_CLOCK", "1771606515000");
+    let health = off.run(["health", "--json"]);
+    assert_eq!(health.code, Some(2), "{health:?}");
+    assert!(health.stdout.contains("this machine's clock is -"), "{health:?}");
+    // It records all the same.
+    off.ok(["run", "create", "--goal", "Port"]);
+    off.ok(["events", "verify"]);
+}
+
+#[test]
+fn a_store_on_a_server_that_lacks_its_bits_is_mended_and_named_as_what_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = ic_testkit::Cli::without_ledger(env!("CARGO_BIN_EXE_ic"));
+    assert_eq!(cli.run(["--db", &cluster.url("shop"), "init"]).code, Some(0));
+    std::fs::set_permissions(cli.root().join(".ic"), std::fs::Permissions::from_mode(0o600)).expect("a mode");
+    let again = cli.json(["init", "--json"]);
+    assert!(again["db"].as_str().is_some_and(|db| db.contains("ledger=shop")), "{again}");
+    assert_eq!(again["created"], false, "{again}");
+    let mode = std::fs::metadata(cli.root().join(".ic")).expect("the store").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use ic_base::Result;
+use ic_base::{Result, Timestamp};
 use rusqlite::Connection;
 
 use crate::error::diagnose;
@@ -26,10 +26,10 @@ pub struct Check {
     pub detail: String,
 }
 
-/// Looks at everything; problems are in the checks, errors only mean that looking failed.
-pub fn examine(ledger: &Ledger) -> Result<Vec<Check>> {
+/// Looks at everything, `now` by the clock of this machine; problems are in the checks, errors only mean that looking failed.
+pub fn examine(ledger: &Ledger, now: Timestamp) -> Result<Vec<Check>> {
     if let Some(url) = ledger.server() {
-        return server::examine(ledger, url);
+        return server::examine(ledger, url, now);
     }
     let connection = ledger.file("A check of the file")?.connection();
     Ok(vec![

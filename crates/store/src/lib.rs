@@ -7,6 +7,7 @@
 
 mod backup;
 mod connection;
+mod create;
 mod error;
 pub mod faults;
 mod file;
@@ -27,6 +28,7 @@ pub mod private;
 pub mod reference;
 pub mod regular;
 mod remembered;
+mod remote;
 pub mod reserve;
 mod server;
 mod side;
@@ -36,6 +38,7 @@ mod values;
 
 pub use backup::{CopiedHead, Unnamed, require_place as require_place_for_copy};
 pub use connection::OpenOptions;
+pub use create::{create, make_store, migrate_on_server};
 pub use foreign::{
     DATABASE_SIDE_SUFFIXES, copy_database, has_usual_side_files, has_write_ahead_log, is_database,
     recover_copy, while_nobody_writes,
@@ -45,10 +48,7 @@ pub use git_index::tracks as git_tracks;
 pub use identity::{APPLICATION_ID, is_ledger, is_ledger_head};
 pub use known::Identity;
 pub use ledger::Ledger;
-pub use locate::{
-    FoundBy, Lookup, Place, create, initial_place, locate, make_store, migrate_on_server, named_from,
-    project_root,
-};
+pub use locate::{FoundBy, Lookup, Place, initial_place, locate, named_from, project_root};
 pub use migrate::LATEST;
 pub use remembered::{Behind, accept};
 pub use server::schema::Migrated;

@@ -5,23 +5,20 @@
 //! one line is the path of the store. No process is started; `.git` and `commondir` are read as files.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use ic_base::{Code, Context, Diagnose, Diagnosis, Result, shell_word};
+use ic_base::{Code, Context, Diagnose, Diagnosis, Result};
 
 use crate::connection::OpenOptions;
 use crate::git_dirs::{dirs_of, git_dirs, trim};
 use crate::ledger::Ledger;
 use crate::regular::read_line;
-use crate::server::schema::{self, Migrated};
-use crate::server::{Server, ServerUrl, nominal_file};
-use crate::values::{path_bytes, path_from_bytes};
-use crate::{faults, filesystem, log, migrate, private, trust};
+use crate::server::{ServerUrl, nominal_file};
+use crate::values::path_from_bytes;
+use crate::{faults, log, private, remote, trust};
 
-const FILE_NAME: &str = "ic.db";
-/// Holds the URL of a ledger on a server.
-const REMOTE: &str = "remote";
+pub(crate) const FILE_NAME: &str = "ic.db";
 
 /// What the caller says about the place, strongest first.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +69,16 @@ impl Place {
         Self { db: nominal_file(&store), server: Some(url), store, root, found_by }
     }
 
+    /// The same place, as the ledger that was made there says: one whose store could not be read before may be on a server.
+    pub fn as_made(self, ledger: &Ledger) -> Self {
+        match ledger.server() {
+            Some(url) if self.server.is_none() => {
+                Self::of_server(url.clone(), self.store, self.root, self.found_by)
+            }
+            _ => self,
+        }
+    }
+
     /// What names the ledger: its file, or its URL.
     pub fn name(&self) -> PathBuf {
         self.server.as_ref().map_or_else(|| self.db.clone(), |url| PathBuf::from(url.to_string()))
@@ -120,9 +127,8 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
             if let Some(usual) = store
                 && let Some(store) = follow_pointer(&usual)?
             {
-                let remote = store.join(REMOTE);
-                if let Some(url) = read_remote(&remote)? {
-                    trust::require_own_ledger(&remote, &store, &usual, level)?;
+                if let Some(url) = remote::read(&store)? {
+                    trust::require_own_ledger(&remote::path(&store), &store, &usual, level)?;
                     return Ok(Place::of_server(url, store, level.to_owned(), found_by));
                 }
                 if has_ledger(&usual, &store)? {
@@ -163,7 +169,7 @@ pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place>
             let default = default_store(lookup.directory);
             let store = follow_pointer(&default)?.unwrap_or(default);
             // One that its owner cannot look into is looked into once `create` has mended it.
-            let remote = if private::lacks_bits(&store) { None } else { read_remote(&store.join(REMOTE))? };
+            let remote = if private::lacks_bits(&store) { None } else { remote::read(&store)? };
             Ok(match remote {
                 Some(url) => Place::of_server(url, store, root, found_by),
                 None => Place::of_file(store, root, found_by),
@@ -172,162 +178,6 @@ pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place>
         (None, Some(db), _) => named_place(db, FoundBy::Flag, lookup.directory),
         (None, None, Some(db)) => named_place(db, FoundBy::Environment, lookup.directory),
     }
-}
-
-/// Makes the ledger at `place` (directory 0700, files 0600), or keeps the one that is there.
-///
-/// `pointed`: the store was named by `--store`, and a pointer to it is left at the usual place. Returns the open
-/// ledger and whether it is new. Errors: `unsupported_fs`; `ledger_exists` when the project has its ledger elsewhere;
-/// `permission_denied` for a directory that everybody may write in.
-pub fn create(
-    place: &Place,
-    pointed: bool,
-    directory: &Path,
-    options: OpenOptions,
-    context: &Context,
-) -> Result<(Ledger, bool)> {
-    if let Some(url) = &place.server {
-        return create_on_server(url, place, options, context);
-    }
-    let default = default_store(directory);
-    if pointed
-        && let Some(existing) = follow_pointer(&default)?
-        && (existing.join(FILE_NAME).exists() || existing.join(REMOTE).exists())
-        && !same_file(&existing, &place.store)
-    {
-        return Err(Diagnosis::new(
-            Code::LedgerExists,
-            format!("This project already has its ledger in {}.", existing.display()),
-        )
-        .hint("use it as it is, or move its directory and run init again"));
-    }
-    let existing = place.store.ancestors().find(|p| p.exists()).unwrap_or(Path::new("/"));
-    filesystem::check(existing)?;
-    if place.store.exists() {
-        // What was made under an umask that takes its owner's bits away is of no use to anybody until it has them.
-        private::mend(&place.store).while_doing(|| format!("using {}", place.store.display()))?;
-        if place.db.exists() {
-            private::mend(&place.db).while_doing(|| format!("using {}", place.db.display()))?;
-        } else {
-            trust::require_closed(&place.store)?;
-        }
-    } else {
-        make_store(&place.store)?;
-    }
-    let is_named = matches!(place.found_by, FoundBy::Flag | FoundBy::Environment);
-    let remote = if is_named { None } else { read_remote(&place.store.join(REMOTE))? };
-    let (ledger, created) = if let Some(url) = remote {
-        create_on_server(&url, place, options, context)?
-    } else {
-        let created = migrate::create(&place.db, options, context)?;
-        (Ledger::open(&place.db, options, context)?, created)
-    };
-    if pointed && !same_file(&default, &place.store) && !default.exists() {
-        // After the ledger was made: a pointer that leads to no ledger would make every later call fail.
-        faults::statement("-- pointing to the store");
-        let mut line = path_bytes(&place.store).to_vec();
-        line.push(b'\n');
-        write_private(&default, &line)?;
-    }
-    Ok((ledger, created))
-}
-
-/// Makes the ledger on its server, or keeps the one that is there, and leaves its URL in the store, so that it is found from now on.
-///
-/// A URL that leads to the ledger of before by another way, as another role or a pooler, takes the place of the old one.
-///
-/// Errors: `ledger_exists` when the project has another one, whose record would be hidden.
-fn create_on_server(
-    url: &ServerUrl,
-    place: &Place,
-    options: OpenOptions,
-    context: &Context,
-) -> Result<(Ledger, bool)> {
-    let remote = place.store.join(REMOTE);
-    let file = place.store.join(FILE_NAME);
-    let exists = |there: String| {
-        Diagnosis::new(Code::LedgerExists, format!("This project already has its ledger: {there}."))
-    };
-    match read_remote(&remote)? {
-        Some(other) if other != *url && !is_same_ledger(url, &other, &place.store, options) => {
-            let path = shell_word(&remote.display().to_string());
-            return Err(exists(other.to_string()).hint(format!(
-                "use it as it is; another one for this project, whose record is then another: rm {path}, and init again"
-            )));
-        }
-        None if file.exists() => {
-            return Err(exists(file.display().to_string())
-                .hint("use it as it is; to use the other one beside it: IC_DB"));
-        }
-        _ => {}
-    }
-    let server = Server::new(url, options)?;
-    let created = schema::create(&server, context)?;
-    make_store(&place.store)?;
-    // After the ledger was made: a pointer that leads to no ledger would make every later call fail.
-    faults::statement("-- pointing to the server");
-    write_private(&remote, format!("{url}\n").as_bytes())?;
-    let ledger = Ledger::on_server(url, &place.store, options)?;
-    // An older one that is there is not used before it is migrated.
-    ledger.identity()?;
-    Ok((ledger, created))
-}
-
-/// Whether two URLs lead to one ledger. What cannot be asked is none.
-fn is_same_ledger(url: &ServerUrl, other: &ServerUrl, store: &Path, options: OpenOptions) -> bool {
-    let id = |url| {
-        Ledger::on_server(url, store, options).and_then(|ledger| ledger.identity()).map(|found| found.id)
-    };
-    matches!((id(url), id(other)), (Ok(a), Ok(b)) if a == b)
-}
-
-/// Brings a ledger on a server to the newest schema. A file is migrated when it is opened: `None`.
-///
-/// Errors: `newer_schema`, `migration_failed`, `no_ledger`, `unreachable`, `busy`.
-pub fn migrate_on_server(place: &Place, options: OpenOptions) -> Result<Option<Migrated>> {
-    let Some(url) = &place.server else { return Ok(None) };
-    schema::migrate(&Server::new(url, options)?).map(Some)
-}
-
-/// Makes the directory of a store, if it is not there.
-pub fn make_store(store: &Path) -> Result<()> {
-    if store.is_dir() {
-        return Ok(());
-    }
-    private::directories(store).while_doing(|| format!("creating {}", store.display()))?;
-    if store.file_name().is_some_and(|name| name == ".ic") {
-        // A repository made here later must not take the ledger for a source file.
-        write_private(&store.join(".gitignore"), b"*\n")?;
-    }
-    Ok(())
-}
-
-/// The URL in a store; `None` if there is none. Errors: `invalid_value` for what is no URL of a ledger.
-fn read_remote(remote: &Path) -> Result<Option<ServerUrl>> {
-    match fs::metadata(remote) {
-        // A link that leads nowhere is no reason to begin another ledger.
-        Err(e)
-            if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-                && fs::symlink_metadata(remote).is_err() =>
-        {
-            return Ok(None);
-        }
-        Err(e) => {
-            let failed = Err(e).while_doing(|| format!("looking for {}", remote.display()));
-            return failed.map_err(|error| with_bits(error, remote.parent()));
-        }
-        Ok(_) => {}
-    }
-    let line = read_line(remote).while_doing(|| format!("reading {}", remote.display()))?;
-    let text = String::from_utf8_lossy(trim(&line)).into_owned();
-    ServerUrl::parse(&text).map(Some).map_err(|error| {
-        Diagnosis::new(
-            error.code(),
-            format!("{} holds no URL of a ledger: {}", remote.display(), error.message()),
-        )
-        .hint("remove it, and name the ledger again: ic init --db URL")
-        .detail("file", remote.to_string_lossy().into_owned())
-    })
 }
 
 /// What `--db` or `IC_DB` names, seen from a directory: a URL is the same everywhere.
@@ -369,7 +219,7 @@ fn store_that_leads_to(url: &ServerUrl, directory: &Path) -> Result<Option<(Path
     for level in directory.ancestors() {
         for (usual, _) in candidates(level) {
             if let Some(store) = usual.map(|usual| follow_pointer(&usual)).transpose()?.flatten()
-                && read_remote(&store.join(REMOTE)).is_ok_and(|found| found.as_ref() == Some(url))
+                && remote::read(&store).is_ok_and(|found| found.as_ref() == Some(url))
             {
                 return Ok(Some((store, level.to_owned())));
             }
@@ -378,7 +228,7 @@ fn store_that_leads_to(url: &ServerUrl, directory: &Path) -> Result<Option<(Path
     Ok(None)
 }
 
-fn default_store(directory: &Path) -> PathBuf {
+pub(crate) fn default_store(directory: &Path) -> PathBuf {
     common_dir_above(directory).map_or_else(|| directory.join(".ic"), |git| git.join("ic"))
 }
 
@@ -397,7 +247,7 @@ fn common_dir(level: &Path) -> Option<PathBuf> {
 }
 
 /// The store itself, or where the pointer file in its place leads; `None` if nothing is there.
-fn follow_pointer(store: &Path) -> Result<Option<PathBuf>> {
+pub(crate) fn follow_pointer(store: &Path) -> Result<Option<PathBuf>> {
     match fs::metadata(store) {
         Ok(meta) if meta.is_dir() => Ok(Some(store.to_owned())),
         Ok(_) => {
@@ -415,7 +265,7 @@ fn follow_pointer(store: &Path) -> Result<Option<PathBuf>> {
 fn has_ledger(usual: &Path, store: &Path) -> Result<bool> {
     let db = store.join(FILE_NAME);
     let found = db.try_exists().while_doing(|| format!("looking for {}", db.display()));
-    let found = found.map_err(|error| with_bits(error, Some(store)))?;
+    let found = found.map_err(|error| private::with_bits(error, store))?;
     if !found && usual != store {
         return Err(Diagnosis::new(
             Code::NoLedger,
@@ -428,39 +278,8 @@ fn has_ledger(usual: &Path, store: &Path) -> Result<bool> {
     Ok(found)
 }
 
-/// An error met in a store, with what to do where the directory lacks what its owner needs.
-fn with_bits(error: Diagnosis, store: Option<&Path>) -> Diagnosis {
-    let Some(store) = store.filter(|store| private::lacks_bits(store)) else { return error };
-    let path = shell_word(&store.display().to_string());
-    error.hint(format!("make the directory its owner's alone again: chmod 700 {path}"))
-}
-
 fn absolute(path: &Path, directory: &Path) -> Result<PathBuf> {
     std::path::absolute(directory.join(path)).while_doing(|| format!("resolving {}", path.display()))
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    match (fs::canonicalize(a), fs::canonicalize(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a == b,
-    }
-}
-
-/// Writes a small file of mode 0600, whole or not at all.
-fn write_private(path: &Path, content: &[u8]) -> Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    // Others may be writing the same file: each has a temporary one of its own, and any of them is right.
-    name.push(format!(".{}.new", std::process::id()));
-    let temporary = PathBuf::from(name);
-    // What has the name already was left by a process of the same number, or put there to be written through.
-    let cleared = match fs::remove_file(&temporary) {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    };
-    let made = cleared.and_then(|()| private::create_new(&temporary));
-    made.and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&temporary, path))
-        .while_doing(|| format!("writing {}", path.display()))
 }
 
 #[cfg(test)]

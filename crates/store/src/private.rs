@@ -9,6 +9,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use ic_base::{Diagnosis, shell_word};
+
 const FILE: u32 = 0o600;
 const DIRECTORY: u32 = 0o700;
 
@@ -74,6 +76,15 @@ pub fn mend(path: &Path) -> io::Result<bool> {
 /// Whether a file or directory of the user's own lacks bits that its owner needs.
 pub(crate) fn lacks_bits(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| needed_by(&meta).is_some())
+}
+
+/// An error met in a store, with what to do where the directory lacks what its owner needs.
+pub(crate) fn with_bits(error: Diagnosis, store: &Path) -> Diagnosis {
+    if !lacks_bits(store) {
+        return error;
+    }
+    let path = shell_word(&store.display().to_string());
+    error.hint(format!("make the directory its owner's alone again: chmod 700 {path}"))
 }
 
 /// The mode that something of the user's own should have; `None` if it has what its owner needs.

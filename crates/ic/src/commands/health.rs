@@ -30,7 +30,7 @@ impl Health {
             accept(session)?;
         }
         let kernel = session.kernel()?;
-        let mut checks = health::examine(&kernel.ledger)?;
+        let mut checks = health::examine(&kernel.ledger, kernel.context.now())?;
         checks.extend(ic_worktree::health::examine(&kernel)?);
         let (ok, detail) = repair::examine(&kernel, session.options())?;
         checks.push(Check { name: "store", ok, detail });

@@ -28,8 +28,9 @@ impl Init {
         let store = self.store.as_ref().map(|store| session.directory.join(store));
         let place = ic_store::initial_place(&session.lookup(), store.as_deref())?;
         let (directory, options) = (session.directory.clone(), session.options());
-        let (_, created) =
+        let (ledger, created) =
             ic_store::create(&place, store.is_some(), &directory, options, &Environment::context())?;
+        let place = place.as_made(&ledger);
         let record = InitJson { place: WhereJson::new(&place, session.named_config().as_deref()), created };
         session.output.record(&record, || {
             let what = if created { "Created the ledger" } else { "The ledger is already there:" };

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use ic_base::{Code, Context};
 
-use super::{FoundBy, Lookup, Place, create, initial_place, locate};
+use super::{FoundBy, Lookup, Place, initial_place, locate};
 use crate::OpenOptions;
+use crate::create::create;
 
 fn at(directory: &Path) -> Lookup<'_> {
     Lookup { db: None, env_db: None, directory }

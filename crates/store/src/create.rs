@@ -1,0 +1,167 @@
+//! Making a ledger, in a file or on a server, and the store that it has on this machine.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use ic_base::{Code, Context, Diagnose, Diagnosis, Result, shell_word};
+
+use crate::connection::OpenOptions;
+use crate::ledger::Ledger;
+use crate::locate::{FILE_NAME, FoundBy, Place, default_store, follow_pointer};
+use crate::server::schema::{self, Migrated};
+use crate::server::{Server, ServerUrl};
+use crate::values::path_bytes;
+use crate::{faults, filesystem, migrate, private, remote, trust};
+
+/// Makes the ledger at `place` (directory 0700, files 0600), or keeps the one that is there.
+///
+/// `pointed`: the store was named by `--store`, and a pointer to it is left at the usual place. Returns the open
+/// ledger and whether it is new. Errors: `unsupported_fs`; `ledger_exists` when the project has its ledger elsewhere;
+/// `permission_denied` for a directory that everybody may write in.
+pub fn create(
+    place: &Place,
+    pointed: bool,
+    directory: &Path,
+    options: OpenOptions,
+    context: &Context,
+) -> Result<(Ledger, bool)> {
+    if let Some(url) = &place.server {
+        return create_on_server(url, place, options, context);
+    }
+    let default = default_store(directory);
+    if pointed
+        && let Some(existing) = follow_pointer(&default)?
+        && (existing.join(FILE_NAME).exists() || remote::path(&existing).exists())
+        && !same_file(&existing, &place.store)
+    {
+        return Err(Diagnosis::new(
+            Code::LedgerExists,
+            format!("This project already has its ledger in {}.", existing.display()),
+        )
+        .hint("use it as it is, or move its directory and run init again"));
+    }
+    let existing = place.store.ancestors().find(|p| p.exists()).unwrap_or(Path::new("/"));
+    filesystem::check(existing)?;
+    if place.store.exists() {
+        // What was made under an umask that takes its owner's bits away is of no use to anybody until it has them.
+        private::mend(&place.store).while_doing(|| format!("using {}", place.store.display()))?;
+        if place.db.exists() {
+            private::mend(&place.db).while_doing(|| format!("using {}", place.db.display()))?;
+        } else {
+            trust::require_closed(&place.store)?;
+        }
+    } else {
+        make_store(&place.store)?;
+    }
+    let is_named = matches!(place.found_by, FoundBy::Flag | FoundBy::Environment);
+    let url = if is_named { None } else { remote::read(&place.store)? };
+    let (ledger, created) = if let Some(url) = url {
+        create_on_server(&url, place, options, context)?
+    } else {
+        let created = migrate::create(&place.db, options, context)?;
+        (Ledger::open(&place.db, options, context)?, created)
+    };
+    if pointed && !same_file(&default, &place.store) && !default.exists() {
+        // After the ledger was made: a pointer that leads to no ledger would make every later call fail.
+        faults::statement("-- pointing to the store");
+        let mut line = path_bytes(&place.store).to_vec();
+        line.push(b'\n');
+        write_private(&default, &line)?;
+    }
+    Ok((ledger, created))
+}
+
+/// Makes the ledger on its server, or keeps the one that is there, and leaves its URL in the store, so that it is found from now on.
+///
+/// A URL that leads to the ledger of before by another way, as another role or a pooler, takes the place of the old one.
+///
+/// Errors: `ledger_exists` when the project has another one, whose record would be hidden.
+fn create_on_server(
+    url: &ServerUrl,
+    place: &Place,
+    options: OpenOptions,
+    context: &Context,
+) -> Result<(Ledger, bool)> {
+    let pointer = remote::path(&place.store);
+    let file = place.store.join(FILE_NAME);
+    let exists = |there: String| {
+        Diagnosis::new(Code::LedgerExists, format!("This project already has its ledger: {there}."))
+    };
+    match remote::read(&place.store)? {
+        Some(other) if other != *url && !is_same_ledger(url, &other, &place.store, options) => {
+            let path = shell_word(&pointer.display().to_string());
+            return Err(exists(other.to_string()).hint(format!(
+                "use it as it is; another one for this project, whose record is then another: rm {path}, and init again"
+            )));
+        }
+        None if file.exists() => {
+            return Err(exists(file.display().to_string())
+                .hint("use it as it is; to use the other one beside it: IC_DB"));
+        }
+        _ => {}
+    }
+    let server = Server::new(url, options)?;
+    let created = schema::create(&server, context)?;
+    make_store(&place.store)?;
+    // After the ledger was made: a pointer that leads to no ledger would make every later call fail.
+    faults::statement("-- pointing to the server");
+    write_private(&pointer, format!("{url}\n").as_bytes())?;
+    let ledger = Ledger::on_server(url, &place.store, options)?;
+    // An older one that is there is not used before it is migrated.
+    ledger.identity()?;
+    Ok((ledger, created))
+}
+
+/// Whether two URLs lead to one ledger. What cannot be asked is none.
+fn is_same_ledger(url: &ServerUrl, other: &ServerUrl, store: &Path, options: OpenOptions) -> bool {
+    let id = |url| {
+        Ledger::on_server(url, store, options).and_then(|ledger| ledger.identity()).map(|found| found.id)
+    };
+    matches!((id(url), id(other)), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Brings a ledger on a server to the newest schema. A file is migrated when it is opened: `None`.
+///
+/// Errors: `newer_schema`, `migration_failed`, `no_ledger`, `unreachable`, `busy`.
+pub fn migrate_on_server(place: &Place, options: OpenOptions) -> Result<Option<Migrated>> {
+    let Some(url) = &place.server else { return Ok(None) };
+    schema::migrate(&Server::new(url, options)?).map(Some)
+}
+
+/// Makes the directory of a store, if it is not there.
+pub fn make_store(store: &Path) -> Result<()> {
+    if store.is_dir() {
+        return Ok(());
+    }
+    private::directories(store).while_doing(|| format!("creating {}", store.display()))?;
+    if store.file_name().is_some_and(|name| name == ".ic") {
+        // A repository made here later must not take the ledger for a source file.
+        write_private(&store.join(".gitignore"), b"*\n")?;
+    }
+    Ok(())
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    match (fs::canonicalize(a), fs::canonicalize(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
+    }
+}
+
+/// Writes a small file of mode 0600, whole or not at all.
+fn write_private(path: &Path, content: &[u8]) -> Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    // Others may be writing the same file: each has a temporary one of its own, and any of them is right.
+    name.push(format!(".{}.new", std::process::id()));
+    let temporary = PathBuf::from(name);
+    // What has the name already was left by a process of the same number, or put there to be written through.
+    let cleared = match fs::remove_file(&temporary) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    };
+    let made = cleared.and_then(|()| private::create_new(&temporary));
+    made.and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&temporary, path))
+        .while_doing(|| format!("writing {}", path.display()))
+}
