@@ -70,6 +70,7 @@ impl Place {
     }
 
     /// The same place, as the ledger that was made there says: one whose store could not be read before may be on a server.
+    #[must_use]
     pub fn as_made(self, ledger: &Ledger) -> Self {
         match ledger.server() {
             Some(url) if self.server.is_none() => {
