@@ -22,6 +22,7 @@ fn what_reaches_beyond_the_record_is_refused_and_changes_nothing() {
         &["run", "rollback", &run, "--to-phase", "plan", "--layer=all", "--yes"],
         &["run", "rollback", &run, "--to-phase", "plan", "--layer=files", "--dry-run"],
         &["undo", "created", "--run", &run, "--yes"],
+        &["rewind", "init", "--profile", "devs"],
         &["backup", "copy.db"],
     ] {
         let outcome = cli.run(words);
@@ -32,6 +33,7 @@ fn what_reaches_beyond_the_record_is_refused_and_changes_nothing() {
         );
     }
     assert_eq!(cli.dump(), before);
+    assert!(!cli.root().join(".ic.yaml").exists(), "nothing is configured that is refused");
     assert!(!cli.root().join("made").exists() && !cli.root().join("copy.db").exists());
     let kept: Vec<_> = std::fs::read_dir(cli.root().join(".ic"))
         .expect("the store")

@@ -30,7 +30,7 @@ pub struct Configured {
 
 /// Sets a profile up: makes the tables of `devs`, and adds the part `rewind` to the configuration `file`.
 ///
-/// `database`, from `directory`; `None`: beside the ledger. Errors: `config_not_changed` when the configuration has such a part, or tables
+/// `database`, from `directory`; `None`: beside the ledger. Errors: `not_on_server`; `config_not_changed` when the configuration has such a part, or tables
 /// have the names already; `invalid_value` without the database of another program; `invalid_config` when it does not fit.
 pub fn init(
     kernel: &Kernel,
@@ -39,6 +39,7 @@ pub fn init(
     profile: Profile,
     database: Option<&Path>,
 ) -> Result<Configured> {
+    kernel.ledger.require_one_host("A rewind")?;
     let root = &kernel.project.root;
     let named = database.map(|path| kernel.project.directory.join(path));
     let path = match (&named, profile) {
