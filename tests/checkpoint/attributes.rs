@@ -10,7 +10,6 @@ use std::path::Path;
 use ic_checkpoint::attributes::{Attributes, Owner};
 use ic_checkpoint::tree::{Entry, Node, Tree};
 use ic_testkit::{Cli, Outcome};
-use rusqlite::Connection;
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 
 use crate::outside::keep;
@@ -156,7 +155,6 @@ fn a_change_of_attributes_alone_is_shown_planned_restored_and_undone() {
 fn a_checkpoint_of_an_older_version_leaves_attributes_as_they_are() {
     let Some((cli, before)) = dressed() else { return };
     let id = create(&cli);
-    let ledger = Connection::open(cli.db()).expect("the ledger");
     // As older versions wrote it: the trees say nothing of owners, and the manifest says nothing of trees.
     let file = |name: &str, text: &[u8], mode| Entry {
         name: name.as_bytes().to_vec(),
@@ -172,8 +170,8 @@ fn a_checkpoint_of_an_older_version_leaves_attributes_as_they_are() {
     let root = fs::metadata(cli.root()).expect("the root").mode() & 0o7777;
     let old = keep(&cli, &Tree { mode: root, entries, ..Tree::default() }.encode().bytes);
     let manifest = keep(&cli, br#"{"skipped":[],"nested_git":[],"changes":null,"git":null}"#);
-    let forged = (old.as_slice(), manifest.as_slice(), &id);
-    ledger.execute("UPDATE checkpoints SET tree = ?1, manifest = ?2 WHERE id = ?3", forged).expect("forge");
+    let (old, manifest) = (cli.bytes(&old), cli.bytes(&manifest));
+    cli.sql(&format!("UPDATE checkpoints SET tree = {old}, manifest = {manifest} WHERE id = '{id}'"));
     let same = restore(&cli, &id);
     assert_eq!(told(&same, "changes", "change"), [], "{same}");
     fs::write(cli.root().join("f"), "v2").expect("other content");
@@ -267,10 +265,8 @@ fn a_forged_tree_lends_nobody_roots_rights() {
         program("shared", Some(Owner { user: 4321, group: 0 }), Vec::new()),
     ];
     let forged = |entries| Tree { mode: 0o755, entries, ..Tree::default() }.encode().bytes;
-    let ledger = Connection::open(cli.db()).expect("the ledger");
     let put = |tree: [u8; 32]| {
-        let sql = "UPDATE checkpoints SET tree = ?1 WHERE id = ?2";
-        ledger.execute(sql, (tree.as_slice(), &id)).expect("forge");
+        cli.sql(&format!("UPDATE checkpoints SET tree = {} WHERE id = '{id}'", cli.bytes(&tree)));
     };
     put(keep(&cli, &forged(entries)));
     let outcome = cli.run(["checkpoint", "restore", &id, "--yes", "--json"]);

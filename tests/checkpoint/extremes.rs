@@ -71,6 +71,7 @@ fn with_few_handles(cli: &Cli, arguments: &[&str]) -> Outcome {
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -n 160 && exec \"$@\"", "sh"]).arg(call.get_program()).args(arguments);
     limited.env_clear().current_dir(cli.root());
+    limited.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
     Outcome::of(&mut limited)
 }
 

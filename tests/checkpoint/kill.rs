@@ -5,7 +5,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ic_testkit::{Cli, Outcome, Random, rounds, tell};
-use rusqlite::Connection;
 
 use crate::forest::{Forest, set_mode};
 use crate::snapshot::{Node, Snapshot};
@@ -50,9 +49,7 @@ impl TwoStates {
     }
 
     fn is_interrupted(&self) -> bool {
-        let ledger = Connection::open(self.cli.db()).expect("open the ledger");
-        let sql = "SELECT count(*) FROM restores WHERE state <> 'applied'";
-        let count: i64 = ledger.query_row(sql, [], |row| row.get(0)).expect("count the unfinished");
+        let count = unfinished(&self.cli);
         assert!(count <= 1, "{count} restores are unfinished at once");
         count == 1
     }
@@ -206,6 +203,11 @@ fn a_killed_restore_is_finished_and_then_undone_by_undo() {
     assert!(undone > 0, "no kill came at a moment that matters");
 }
 
+/// How many restores are on record that are not done.
+fn unfinished(cli: &Cli) -> u32 {
+    cli.sql("SELECT count(*) FROM restores WHERE state <> 'applied'").parse().expect("a number")
+}
+
 #[test]
 fn the_first_restore_of_a_project_can_be_undone_after_it_was_killed() {
     let mut random = Random::seeded();
@@ -217,10 +219,7 @@ fn the_first_restore_of_a_project_can_be_undone_after_it_was_killed() {
         let before = tree(&cli);
         let wait = Duration::from_millis(20 + random.below(150));
         kill_after(cli.command(["checkpoint", "restore", &id, "--yes"]), wait);
-        let ledger = Connection::open(cli.db()).expect("open the ledger");
-        let sql = "SELECT count(*) FROM restores WHERE state <> 'applied'";
-        if ledger.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("count") == 1 {
-            drop(ledger);
+        if unfinished(&cli) == 1 {
             step(&cli, "undo");
             tree(&cli).assert_is(&before, &format!("round {round}, killed after {wait:?}, undone"));
             return;

@@ -14,7 +14,6 @@ use ic_checkpoint::restore::plan::{self, Action, Plan, Step};
 use ic_checkpoint::tree::{Entry, Node, Tree};
 use ic_store::OpenOptions;
 use ic_testkit::{Cli, Ending, rounds};
-use rusqlite::Connection;
 
 use crate::snapshot::Snapshot;
 use crate::world::{create, project, restore, step, told, tree};
@@ -180,11 +179,7 @@ fn a_forged_tree_is_refused_by_name() {
         for node in [Node::Directory(inner), Node::File { hash: file, size: 6, mode: 0o644 }] {
             let forged = Tree { mode: 0o755, entries: vec![entry(name, node)], ..Tree::default() };
             let forged = keep(&cli, &forged.encode().bytes);
-            Connection::open(cli.db())
-                .and_then(|c| {
-                    c.execute("UPDATE checkpoints SET tree = ?1 WHERE id = ?2", (forged.as_slice(), &id))
-                })
-                .expect("forge");
+            cli.sql(&format!("UPDATE checkpoints SET tree = {} WHERE id = '{id}'", cli.bytes(&forged)));
             let here = tree(&cli);
             let outcome = cli.run(["checkpoint", "restore", &id, "--yes", "--json"]);
             let shown = String::from_utf8_lossy(name);
@@ -236,9 +231,7 @@ fn a_forged_plan_of_an_interrupted_restore_is_refused() {
     let steps = paths.iter().map(make).chain(paths.iter().map(remove)).collect();
     let plan = serde_json::to_vec(&Plan { steps, ..Plan::default() }).expect("a plan");
     let plan = keep(&cli, &plan);
-    Connection::open(cli.db())
-        .and_then(|c| c.execute("UPDATE restores SET state = 'applying', plan = ?1", [plan.as_slice()]))
-        .expect("forge");
+    cli.sql(&format!("UPDATE restores SET state = 'applying', plan = {}", cli.bytes(&plan)));
     let outcome = cli.run(["checkpoint", "restore", &id, "--yes", "--json"]);
     assert!(matches!(outcome.code, Some(0 | 2 | 4)), "{outcome:?}");
     assert!(!outcome.stderr.contains("panicked"), "{outcome:?}");

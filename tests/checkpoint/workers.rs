@@ -1,7 +1,6 @@
 //! A worker is a process of one boot with one start, not a number that another process has later.
 
 use ic_testkit::{Cli, end_living_processes, living_process};
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 /// A project with a checkpoint, a change since, and a pending dispatch of its run.
@@ -26,8 +25,9 @@ fn content(cli: &Cli) -> String {
 }
 
 fn change(cli: &Cli, sql: &str) {
-    let ledger = Connection::open(cli.db()).expect("the ledger");
-    assert_eq!(ledger.execute(sql, []).expect(sql), 1, "{sql}");
+    let before = cli.dump();
+    cli.sql(sql);
+    assert_ne!(cli.dump(), before, "{sql}");
 }
 
 fn alive(cli: &Cli, dispatch: &str) -> Value {

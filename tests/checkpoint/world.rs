@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, Outcome, copy_over};
 use serde_json::Value;
 
 use crate::snapshot::Snapshot;
@@ -50,6 +50,12 @@ pub(crate) fn restored_elsewhere(cli: &Cli, id: &str) -> Snapshot {
 
 /// The call that restores a checkpoint into another directory.
 pub(crate) fn into(cli: &Cli, id: &str, place: &Path) -> Command {
+    if ic_testkit::server::is_in_use() {
+        // The content is where the project is, and a URL does not lead there.
+        let store = cli.beside("ledger");
+        let store = store.parent().expect("a store");
+        copy_over(store, &place.join(".ic"));
+    }
     let mut command = cli.command(["checkpoint", "restore", id, "--into", "--yes", "--json"]);
     command.current_dir(place).env("IC_DB", cli.db());
     command

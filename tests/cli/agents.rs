@@ -365,10 +365,8 @@ fn a_ledger_that_is_not_there_is_not_made_and_one_that_is_held_is_waited_for_bri
     let project = captured();
     let said = Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "Add it");
     {
-        let held = project.database();
-        held.execute_batch("BEGIN IMMEDIATE").expect("hold it");
+        let _held = project.cli.hold_writers();
         assert_eq!(say(&project, &said), Value::Null);
-        held.execute_batch("ROLLBACK").expect("let it go");
     }
     assert_eq!(logged(&project)[0]["code"], "busy");
     assert_eq!(project.json("session list"), json!([]));

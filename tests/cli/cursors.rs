@@ -124,9 +124,7 @@ fn a_damaged_ledger_is_found_by_verify() {
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "chain_broken"), "{wrong}");
         assert_eq!(outcome.json()["ok"], false);
     }
-    let db = project.database();
-    db.execute_batch("DROP TRIGGER events_are_not_changed; UPDATE events SET to_state = 'x' WHERE seq = 2;")
-        .expect("damage it");
+    project.cli.past_triggers("UPDATE events SET to_state = 'x' WHERE seq = 2");
     let outcome = project.run("events verify");
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "chain_broken"));
     assert_eq!((&outcome.json()["first_bad"]["seq"], &outcome.json()["event_count"]), (&json!(2), &json!(1)));

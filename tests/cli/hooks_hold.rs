@@ -82,13 +82,12 @@ fn a_ledger_that_is_of_a_newer_program_or_none_at_all_holds_no_agent_up() {
 fn a_ledger_that_another_process_holds_costs_its_patience_and_no_more() {
     let project = captured();
     say(&project, &prompt("p-1"));
-    let holder = project.database();
-    holder.execute_batch("BEGIN IMMEDIATE").expect("the lock of writers");
+    let holder = project.cli.hold_writers();
     let started = Instant::now();
     assert_eq!(say(&project, &tool("PreToolUse", "c-1")), Value::Null);
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
     assert_eq!(failures(&project), ["busy"]);
-    holder.execute_batch("COMMIT").expect("free");
+    drop(holder);
     assert_eq!(say(&project, &tool("PreToolUse", "c-2")), Value::Null);
     assert_eq!(project.json("session show s-1")["call_count"], 1);
 }

@@ -245,7 +245,7 @@ fn what_a_call_names_is_kept_without_its_secrets() {
         calls.as_array().expect("calls").iter().map(|call| json!([call["line"], call["paths"]])).collect();
     assert_eq!(shown[2], json!(["conf/plain.txt", ["conf/plain.txt"]]));
     assert_eq!([&shown[0][1], &shown[1][1]], [&json!([]), &json!([])]);
-    let ledger = std::fs::read(project.cli.db()).expect("the ledger");
+    let ledger = project.cli.content();
     for secret in ["hunter2pw", "k77secretk77"] {
         assert!(!calls.to_string().contains(secret), "{calls}");
         assert!(!ledger.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()), "{secret}");

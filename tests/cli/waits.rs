@@ -144,9 +144,9 @@ fn an_executor_records_the_end_of_a_step_whose_process_is_gone() {
     end(worker);
     let wait = format!("dispatch wait {dispatch} --timeout 200ms --json");
     assert_eq!(said(&project.run(&wait)), json!([1, "running", false, "process_gone"]));
-    let path = project.database().path().expect("its path").replace("ic.db", "owners");
-    std::fs::create_dir_all(&path).expect("a directory");
-    let lock = File::create(format!("{path}/{run}")).expect("a lock");
+    let owners = project.cli.beside("owners");
+    std::fs::create_dir_all(&owners).expect("a directory");
+    let lock = File::create(owners.join(run)).expect("a lock");
     lock.lock().expect("lock it");
     assert_eq!(said(&project.run(&wait)), json!([1, "running", false, "timed_out"]));
 }

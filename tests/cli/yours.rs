@@ -642,10 +642,11 @@ fn a_redo_whose_content_is_lost_is_refused() {
     writes(&project, "A", "write", "a.txt", "by the agent\n");
     let id = work_of(&project, "A");
     project.json("undo --yes");
-    let ledger = std::path::PathBuf::from(project.database().path().expect("its path"));
-    for entry in std::fs::read_dir(ledger.parent().expect("the store")).expect("the store") {
+    let content = project.cli.beside("objects.db");
+    let name = content.file_name().expect("its name").to_string_lossy().into_owned();
+    for entry in std::fs::read_dir(content.parent().expect("the store")).expect("the store") {
         let entry = entry.expect("an entry");
-        if entry.file_name().to_string_lossy().starts_with("objects.db") && entry.path().is_file() {
+        if entry.file_name().to_string_lossy().starts_with(&name) && entry.path().is_file() {
             std::fs::remove_file(entry.path()).expect("the content");
         }
     }

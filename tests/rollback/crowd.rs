@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ic_testkit::World;
+use ic_testkit::{Cli, World};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -90,17 +90,17 @@ impl Told {
 }
 
 /// Whatever somebody was told is there, and stands if and only if it came after the rollback.
-fn assert_nothing_lost(connection: &Connection, told: &[Told], begun: i64, settled: i64) {
+fn assert_nothing_lost(cli: &Cli, told: &[Told], begun: i64, settled: i64) {
     let mut seen = 0;
     for (table, ids) in [
         ("run_artifacts", told.iter().flat_map(|told| &told.artifacts).collect::<Vec<_>>()),
         ("dispatches", told.iter().flat_map(|told| &told.dispatches).collect()),
     ] {
         for id in ids {
-            let sql = format!("SELECT seq, rolled_back_by IS NULL FROM {table} WHERE id = ?1");
-            let (seq, stands): (i64, bool) = connection
-                .query_row(&sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))
-                .expect("what was told");
+            let seq = asked(cli, &format!("SELECT seq FROM {table} WHERE id = '{id}'"));
+            let standing =
+                format!("SELECT count(*) FROM {table} WHERE id = '{id}' AND rolled_back_by IS NULL");
+            let stands = asked(cli, &standing) == 1;
             assert!(!(begun..settled).contains(&seq), "{table}: recorded inside of the fence");
             assert_eq!(stands, seq > settled, "{table} {id} at {seq}, begun {begun}, settled {settled}");
             seen += 1;
@@ -108,9 +108,7 @@ fn assert_nothing_lost(connection: &Connection, told: &[Told], begun: i64, settl
     }
     assert!(seen > 0);
     for id in told.iter().flat_map(|told| &told.completed) {
-        let status: String = connection
-            .query_row("SELECT status FROM dispatches WHERE id = ?1", [id], |row| row.get(0))
-            .expect("a dispatch");
+        let status = cli.sql(&format!("SELECT status FROM dispatches WHERE id = '{id}'"));
         assert_eq!(status, "completed", "who was told that it is completed");
     }
 }
@@ -169,17 +167,11 @@ fn sixteen_processes_beside_a_rollback_are_fenced_out() {
     assert!(told.iter().any(|told| told.refused.contains_key("rolling_back")), "nobody met the fence");
     println!("{refused} refused");
 
-    let connection = Connection::open(world.cli.db()).expect("open the ledger");
     let id = report["rollback_id"].as_str().expect("an id");
-    let settled: i64 = connection
-        .query_row("SELECT seq FROM events WHERE type = 'rollback' AND subject_id = ?1", [id], |row| {
-            row.get(0)
-        })
-        .expect("the event");
-    let begun: i64 = connection
-        .query_row("SELECT seq FROM rollbacks WHERE id = ?1", [id], |row| row.get(0))
-        .expect("the rollback");
-    assert_nothing_lost(&connection, &told, begun, settled);
+    let settled =
+        asked(&world.cli, &format!("SELECT seq FROM events WHERE type = 'rollback' AND subject_id = '{id}'"));
+    let begun = asked(&world.cli, &format!("SELECT seq FROM rollbacks WHERE id = '{id}'"));
+    assert_nothing_lost(&world.cli, &told, begun, settled);
     let inside = format!(
         "SELECT count(*) FROM events WHERE seq > {begun} AND seq < {settled} AND type IN \
          ('advance', 'artifact_added', 'dispatch_created', 'dispatch_completed', 'agent_added')"

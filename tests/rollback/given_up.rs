@@ -78,7 +78,8 @@ fn of_one_layer_alone_the_preview_names_no_other() {
         let dies_in_that_step = |words: &[&str], from_the_last: usize| {
             dead_before(&world, words, from_the_last);
             let sql = format!(
-                "SELECT state = 'running' FROM rollback_steps JOIN rollbacks r ON r.id = rollback_id WHERE layer = '{step}' ORDER BY r.seq DESC"
+                "SELECT count(*) FROM rollback_steps JOIN rollbacks r ON r.id = rollback_id \
+                 WHERE layer = '{step}' AND state = 'running' AND r.seq = (SELECT max(seq) FROM rollbacks)"
             );
             assert_eq!(asked(&world.cli, &sql), 1, "{words:?}");
         };

@@ -3,7 +3,6 @@
 use std::process::{Command, Stdio};
 
 use ic_testkit::{World, end_living_processes, living_process, wait_for};
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::statements::{dead_before, dead_before_the_end};
@@ -191,8 +190,7 @@ fn no_text_of_a_status_steers_a_terminal_or_widens_a_line() {
     let hostile = "\u{202e}evil 計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃";
     let id = world.ic(&["dispatch", "create", &world.run, "--name", hostile]);
     world.ic(&["dispatch", "start", &id]);
-    let row = Connection::open(world.cli.db()).expect("the ledger");
-    row.execute("UPDATE runs SET goal = ?1", [hostile]).expect("a goal");
+    world.cli.sql(&format!("UPDATE runs SET goal = '{hostile}'"));
     let text = world.cli.ok(["status", "--format", "text"]);
     assert!(!text.contains(['\u{202e}', '\u{1b}']), "{text:?}");
     for line in text.lines() {

@@ -55,6 +55,7 @@ struct Scene<'w> {
 
 impl<'w> Scene<'w> {
     fn of(world: &'w World) -> Self {
+        world.cli.keep_ledger("scene");
         for name in WHOLE {
             copy_over(&world.cli.home().join(name), &Self::place(world, name));
         }
@@ -62,6 +63,7 @@ impl<'w> Scene<'w> {
     }
 
     fn begin(&self) {
+        self.world.cli.put_back_ledger("scene");
         for name in WHOLE {
             copy_over(&Self::place(self.world, name), &self.world.cli.home().join(name));
         }

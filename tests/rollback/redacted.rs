@@ -4,8 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use ic_testkit::World;
-use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::story::{story, story_with_rows};
 use crate::world::{Work as _, asked, in_git};
@@ -102,32 +101,48 @@ fn a_redaction_does_not_change_how_a_rollback_is_resumed() {
 }
 
 fn break_journal(world: &World, damage: &str) {
-    let connection = Connection::open(world.cli.db()).expect("open the ledger");
-    connection.execute_batch(damage).expect("damage the journal");
+    world.cli.sql(damage);
+}
+
+/// Changes the plan of the only rollback in the journal.
+fn break_plan(world: &World, damage: impl FnOnce(&mut Value)) {
+    let mut plan = serde_json::from_str(&world.cli.sql("SELECT plan FROM rollbacks")).expect("a plan");
+    damage(&mut plan);
+    world.cli.sql(&format!("UPDATE rollbacks SET plan = '{}'", plan.to_string().replace('\'', "''")));
 }
 
 /// What an older program, or a damaged disk, could leave: nothing is guessed, and neither tree nor rows are touched.
 #[test]
 fn an_unknown_word_in_a_journal_stops_the_rollback() {
-    let plan = |key: &str, value: &str| {
-        format!("UPDATE rollbacks SET plan = json_set(plan, '$.choices.{key}', json('{value}'))")
+    let row =
+        |sql: &'static str| Box::new(move |world: &World| break_journal(world, sql)) as Box<dyn Fn(&World)>;
+    let plan = |key: &'static str, value: Option<Value>| {
+        Box::new(move |world: &World| {
+            break_plan(world, |plan| {
+                let choices = plan["choices"].as_object_mut().expect("choices");
+                match &value {
+                    Some(value) => choices.insert(key.to_owned(), value.clone()),
+                    None => choices.remove(key),
+                };
+            });
+        }) as Box<dyn Fn(&World)>
     };
     let damages = [
-        "UPDATE rollback_steps SET course = 'sideways' WHERE layer = 'settle'".to_owned(),
-        "UPDATE rollback_steps SET course = NULL WHERE layer = 'settle'".to_owned(),
-        plan("strategy", "\"everything\""),
-        plan("force", "\"yes\""),
-        plan("gently", "true"),
-        "UPDATE rollbacks SET plan = json_remove(plan, '$.choices.force')".to_owned(),
+        ("an unknown course", row("UPDATE rollback_steps SET course = 'sideways' WHERE layer = 'settle'")),
+        ("no course", row("UPDATE rollback_steps SET course = NULL WHERE layer = 'settle'")),
+        ("an unknown strategy", plan("strategy", Some(json!("everything")))),
+        ("force as a word", plan("force", Some(json!("yes")))),
+        ("an unknown choice", plan("gently", Some(json!(true)))),
+        ("no force", plan("force", None)),
     ];
-    for damage in damages {
+    for (damage, apply) in damages {
         let world = stopped_at_the_tree();
-        break_journal(&world, &damage);
+        apply(&world);
         let before = world.state();
         let outcome = world.cli.run(["rollback", "resume", &world.run, "--force", "--yes", "--json"]);
         let said = format!("{}{}", outcome.stdout, outcome.stderr);
         assert!(matches!(outcome.code, Some(2 | 4)) && said.contains("corrupt"), "{damage}: {outcome:?}");
-        world.state().assert_outside_is(&before, &damage);
+        world.state().assert_outside_is(&before, damage);
         assert_eq!(world.status(), "rolling_back@b", "{damage}");
     }
 }
@@ -137,8 +152,7 @@ fn a_database_of_the_journal_that_cannot_be_read_is_not_that_of_the_configuratio
     let world = story_with_rows();
     world.ic(&["compensation", "add", &world.run, "--step", "stubborn", "--shell", "exit 3"]);
     assert_eq!(world.cli.run(world.all("a", &["--yes"])).code, Some(4));
-    let damage = "UPDATE rollbacks SET plan = json_set(plan, '$.choices.state', json('{\"database\": 5}'))";
-    break_journal(&world, damage);
+    break_plan(&world, |plan| plan["choices"]["state"] = json!({ "database": 5 }));
     let before = world.state();
     let outcome =
         world.cli.run(["rollback", "resume", &world.run, "--skip-step", "--reason", "x", "--yes", "--json"]);
@@ -150,28 +164,27 @@ fn a_database_of_the_journal_that_cannot_be_read_is_not_that_of_the_configuratio
 
 #[test]
 fn a_run_whose_status_before_is_not_known_is_not_made_active_by_an_undo() {
-    let damages = [
-        "UPDATE rollbacks SET plan = json_set(plan, '$.run_status', 'asleep')",
-        "UPDATE rollbacks SET plan = json_remove(plan, '$.run_status')",
-    ];
     let world = story();
     let id = world.roll_back("a", &[])["rollback_id"].as_str().expect("an id").to_owned();
-    let connection = Connection::open(world.cli.db()).expect("open the ledger");
-    let sound = connection.query_row("SELECT plan FROM rollbacks", [], |row| row.get::<_, String>(0));
-    let sound = sound.expect("a plan").replace('\'', "''");
-    drop(connection);
-    for damage in damages {
-        break_journal(&world, damage);
+    let sound = world.cli.sql("SELECT plan FROM rollbacks").replace('\'', "''");
+    for status in [Some(json!("asleep")), None] {
+        break_plan(&world, |plan| {
+            let plan = plan.as_object_mut().expect("a plan");
+            match &status {
+                Some(status) => plan.insert("run_status".to_owned(), status.clone()),
+                None => plan.remove("run_status"),
+            };
+        });
         let before = world.state();
         for yes in ["--dry-run", "--yes"] {
             let outcome = world.cli.run(["rollback", "undo", &id, "--without-effects", yes, "--json"]);
             assert_eq!(
                 (outcome.code, outcome.error().as_str()),
                 (Some(2), "corrupt"),
-                "{damage}: {outcome:?}"
+                "{status:?}: {outcome:?}"
             );
         }
-        world.state().assert_is(&before, damage);
+        world.state().assert_is(&before, &format!("{status:?}"));
         break_journal(&world, &format!("UPDATE rollbacks SET plan = '{sound}'"));
     }
     world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
@@ -181,7 +194,7 @@ fn a_run_whose_status_before_is_not_known_is_not_made_active_by_an_undo() {
 #[test]
 fn a_rollback_whose_run_has_no_known_status_is_not_abandoned() {
     let world = stopped_at_the_tree();
-    break_journal(&world, "UPDATE rollbacks SET plan = json_set(plan, '$.run_status', 'asleep')");
+    break_plan(&world, |plan| plan["run_status"] = json!("asleep"));
     let before = world.state();
     for yes in ["--dry-run", "--yes"] {
         let outcome = world.cli.run(["rollback", "abort", &world.run, yes, "--json"]);

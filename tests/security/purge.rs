@@ -292,13 +292,12 @@ fn a_store_with_a_checkpoint_that_cannot_be_read_is_repaired_first_and_then_purg
         write_in(cli.root(), "a", "two\n");
         let kept = cli.ok(["checkpoint", "create"]);
         std::fs::remove_file(cli.root().join("config/token")).expect("remove it");
-        let ledger = rusqlite::Connection::open(cli.root().join(".git/ic/ic.db")).expect("the ledger");
-        let query = format!("SELECT {part} FROM checkpoints WHERE id = ?1");
-        let hash: Vec<u8> = ledger.query_row(&query, [&hurt], |row| row.get(0)).expect("its object");
+        let hash = cli.sql(&format!("SELECT {part} FROM checkpoints WHERE id = '{hurt}'"));
+        let hash = hash.strip_prefix("\\x").expect("bytes");
         let store = rusqlite::Connection::open(cli.beside("objects.db")).expect("the store");
-        let deleted = store.execute("DELETE FROM objects WHERE hash = ?1", [hash]);
+        let deleted = store.execute(&format!("DELETE FROM objects WHERE hash = x'{hash}'"), []);
         assert_eq!(deleted, Ok(1), "{part}");
-        drop((ledger, store));
+        drop(store);
         let refused = cli.run(["checkpoint", "purge", "config/token", "--yes"]);
         assert_eq!((refused.code, refused.error().as_str()), (Some(2), "corrupt"), "{part}");
         assert!(refused.stderr.contains("ic checkpoint verify --repair"), "{part}: {refused:?}");

@@ -222,7 +222,7 @@ fn hostile_texts_are_texts() {
 fn nothing_of_the_store_is_served_by_a_path() {
     let world = world();
     let page = Served::of_world(&world);
-    let ledger = std::fs::read(world.cli.db()).expect("the ledger");
+    let ledger = world.cli.content();
     let paths = [
         "/assets/../../ic.db",
         "/assets/%2e%2e/ic.db",

@@ -80,18 +80,12 @@ fn a_workflow_that_began_when_shells_went_past_failing_lines_is_resumed_as_it_be
     );
     world.report("workflow run flow.yaml --on-failure stop", 1);
     // As an earlier version wrote it.
-    let db = rusqlite::Connection::open(world.cli.db()).expect("the ledger");
-    let options: String =
-        db.query_row("SELECT options FROM workflows", [], |row| row.get(0)).expect("options");
+    let options = world.cli.sql("SELECT options FROM workflows");
     let mut options: serde_json::Value = serde_json::from_str(&options).expect("JSON");
     assert_eq!(options.as_object_mut().and_then(|options| options.remove("strict")), Some(json!(true)));
-    let definition: String =
-        db.query_row("SELECT definition FROM workflows", [], |row| row.get(0)).expect("it");
-    db.execute(
-        "UPDATE workflows SET options = ?1, definition = ?2",
-        [options.to_string(), definition.replace("exit 1", "exit 0")],
-    )
-    .expect("write it");
+    let definition = world.cli.sql("SELECT definition FROM workflows").replace("exit 1", "exit 0");
+    assert!(!format!("{options}{definition}").contains('\''), "they are quoted as they are");
+    world.cli.sql(&format!("UPDATE workflows SET options = '{options}', definition = '{definition}'"));
     world.report(&format!("workflow resume {}", world.newest_run()), 0);
     assert!(world.cli.root().join("after").exists());
 }

@@ -33,6 +33,19 @@ pub struct Outcome {
     pub stderr: String,
 }
 
+/// The writers' lock of a ledger, which goes with it.
+#[derive(Debug)]
+pub enum Held {
+    /// A transaction on the file.
+    OfFile(rusqlite::Connection),
+    /// A session in which one is open.
+    OfServer(server::Session),
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl From<&Output> for Outcome {
     fn from(output: &Output) -> Self {
         Self {
@@ -199,7 +212,74 @@ impl Cli {
         match value.unwrap_or_else(|e| panic!("{sql}: {e}")) {
             rusqlite::types::Value::Integer(n) => n.to_string(),
             rusqlite::types::Value::Text(text) => text,
+            // As PostgreSQL shows them.
+            rusqlite::types::Value::Blob(bytes) => format!("\\x{}", hex(&bytes)),
             other => panic!("{sql}: {other:?}"),
+        }
+    }
+
+    /// Bytes as a literal of [`Cli::sql`].
+    pub fn bytes(&self, bytes: &[u8]) -> String {
+        if server::is_meant(&self.db()) {
+            format!("'\\x{}'", hex(bytes))
+        } else {
+            format!("x'{}'", hex(bytes))
+        }
+    }
+
+    /// Changes the ledger as [`Cli::sql`] does, but past the triggers that keep the record as it is.
+    ///
+    /// # Panics
+    /// If a statement fails.
+    pub fn past_triggers(&self, sql: &str) {
+        let db = self.db();
+        if server::is_meant(&db) {
+            self.sql(&format!("SET session_replication_role = replica; {sql}"));
+            return;
+        }
+        let connection = rusqlite::Connection::open(db).expect("open the ledger");
+        connection
+            .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
+            .expect("no triggers");
+        connection.execute_batch(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    }
+
+    /// The bytes of the ledger: of its file, or of every row on a server.
+    ///
+    /// # Panics
+    /// If it cannot be read.
+    pub fn content(&self) -> Vec<u8> {
+        let db = self.db();
+        if server::is_meant(&db) { self.dump().into_bytes() } else { std::fs::read(db).expect("the ledger") }
+    }
+
+    /// Holds the writers' lock of the ledger until it is dropped.
+    ///
+    /// # Panics
+    /// If it cannot be had.
+    pub fn hold_writers(&self) -> Held {
+        let db = self.db();
+        if server::is_meant(&db) {
+            return Held::OfServer(server::hold_writers(&db));
+        }
+        let connection = rusqlite::Connection::open(db).expect("open the ledger");
+        connection.execute_batch("BEGIN IMMEDIATE").expect("hold the ledger");
+        Held::OfFile(connection)
+    }
+
+    /// Keeps the rows of a ledger on a server under a name, for [`Cli::put_back_ledger`]. A ledger in a file is copied as the file that it is.
+    pub fn keep_ledger(&self, name: &str) {
+        let db = self.db();
+        if server::is_meant(&db) {
+            server::keep(&db, name);
+        }
+    }
+
+    /// Makes the rows of a ledger on a server what they were when they were kept under this name.
+    pub fn put_back_ledger(&self, name: &str) {
+        let db = self.db();
+        if server::is_meant(&db) {
+            server::put_back(&db, name);
         }
     }
 

@@ -1,7 +1,9 @@
 //! A server for the ledgers of tests: where `IC_TEST_SERVER` names one, every project has its ledger there.
 
 use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use ic_store::{Ledger, OpenOptions, ServerUrl};
 
@@ -21,7 +23,8 @@ pub(crate) struct Lent(Option<(String, String)>);
 pub(crate) fn lend() -> (Vec<(OsString, OsString)>, Lent) {
     let Ok(server) = std::env::var(SERVER) else { return (Vec::new(), Lent::default()) };
     let ledger = format!("t_{}", ic_base::Context::system().new_ledger_id().as_str().replace('-', ""));
-    let url = format!("{server}&ledger={ledger}");
+    let url =
+        ServerUrl::parse(&format!("{server}&ledger={ledger}")).expect("the URL of a server").to_string();
     // One machine has the ledger for itself: what needs that is not refused.
     (
         vec![("IC_DB".into(), url.into()), ("IC_TEST_ONE_HOST".into(), "1".into())],
@@ -32,7 +35,10 @@ pub(crate) fn lend() -> (Vec<(OsString, OsString)>, Lent) {
 impl Drop for Lent {
     fn drop(&mut self) {
         let Some((server, ledger)) = self.0.take() else { return };
-        let sql = format!("DROP SCHEMA IF EXISTS {ledger} CASCADE");
+        let sql = format!(
+            "DO $$DECLARE s text; BEGIN FOR s IN SELECT nspname FROM pg_namespace WHERE nspname = '{ledger}' \
+             OR nspname LIKE '{ledger}\\_%' LOOP EXECUTE 'DROP SCHEMA ' || s || ' CASCADE'; END LOOP; END$$"
+        );
         let mut psql = std::process::Command::new("psql");
         // What stays goes with the server.
         let _ = psql.args([&server, "-qXc", &sql]).stderr(std::process::Stdio::null()).status();
@@ -46,16 +52,84 @@ pub(crate) fn is_meant(db: &Path) -> bool {
 
 /// What psql prints for statements in the ledger of this URL.
 pub(crate) fn sql(url: &Path, sql: &str) -> String {
-    let (server, ledger) = url.to_str().and_then(|url| url.split_once("&ledger=")).expect("a URL of lend");
-    let mut psql = std::process::Command::new("psql");
-    psql.args([
+    let (server, ledger) = parts(url);
+    psql(server, &format!("SET search_path TO {ledger}; {sql}"))
+}
+
+/// Keeps a copy of the rows of this ledger under a name.
+pub(crate) fn keep(url: &Path, name: &str) {
+    let (server, ledger) = parts(url);
+    let kept = format!("{ledger}_{name}");
+    let copies: String = tables(server, ledger)
+        .iter()
+        .map(|table| format!("CREATE TABLE {kept}.{table} AS TABLE {ledger}.{table};"))
+        .collect();
+    psql(
         server,
-        "-qXAt",
-        "-v",
-        "ON_ERROR_STOP=1",
-        "-c",
-        &format!("SET search_path TO {ledger}; {sql}"),
-    ]);
+        &format!("BEGIN; DROP SCHEMA IF EXISTS {kept} CASCADE; CREATE SCHEMA {kept}; {copies} COMMIT"),
+    );
+}
+
+/// Makes the rows of this ledger what they were when it was kept under the name; what is still being written is waited for, and goes.
+pub(crate) fn put_back(url: &Path, name: &str) {
+    let (server, ledger) = parts(url);
+    let tables = tables(server, ledger);
+    let all = tables.iter().map(|table| format!("{ledger}.{table}")).collect::<Vec<_>>().join(", ");
+    let copies: String = tables
+        .iter()
+        .map(|table| {
+            format!(
+                "DELETE FROM {ledger}.{table}; INSERT INTO {ledger}.{table} TABLE {ledger}_{name}.{table};"
+            )
+        })
+        .collect();
+    // As a replica does it: past the triggers that keep the record as it is, and in any order of tables.
+    psql(
+        server,
+        &format!("BEGIN; SET LOCAL session_replication_role = replica; LOCK TABLE {all}; {copies} COMMIT"),
+    );
+}
+
+/// A session of psql in which a transaction is open, until it is dropped.
+#[derive(Debug)]
+pub struct Session(std::process::Child);
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // At the end of its input it goes, and the server takes its transaction back.
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// Holds the row that every writer locks first.
+pub(crate) fn hold_writers(url: &Path) -> Session {
+    let (server, ledger) = parts(url);
+    let mut psql = std::process::Command::new("psql");
+    psql.args([server, "-qXAt"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut psql = psql.spawn().expect("psql");
+    let stdin = psql.stdin.as_mut().expect("its input");
+    writeln!(stdin, "BEGIN; SELECT 'held' FROM {ledger}.event_head FOR UPDATE;").expect("ask for it");
+    let mut line = String::new();
+    BufReader::new(psql.stdout.take().expect("its output")).read_line(&mut line).expect("an answer");
+    assert_eq!(line.trim(), "held");
+    Session(psql)
+}
+
+fn tables(server: &str, ledger: &str) -> Vec<String> {
+    let sql = format!("SELECT tablename FROM pg_tables WHERE schemaname = '{ledger}'");
+    psql(server, &sql).lines().map(str::to_owned).collect()
+}
+
+/// The server of a URL of [`lend`], and the ledger in it.
+fn parts(url: &Path) -> (&str, &str) {
+    url.to_str().and_then(|url| url.split_once("&ledger=")).expect("a URL of lend")
+}
+
+/// What psql prints for statements.
+fn psql(server: &str, sql: &str) -> String {
+    let mut psql = std::process::Command::new("psql");
+    psql.args([server, "-qXAt", "-v", "ON_ERROR_STOP=1", "-c", sql]);
     let said = psql.output().expect("psql");
     assert!(said.status.success(), "{sql}: {said:?}");
     String::from_utf8_lossy(&said.stdout).trim_end().to_owned()

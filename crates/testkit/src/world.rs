@@ -149,20 +149,22 @@ impl World {
         }
     }
 
-    /// Keeps what lies around the project under each of these names, for [`World::reset`].
+    /// Keeps the ledger, and what lies around the project under each of these names, for [`World::reset`].
     ///
     /// # Panics
     /// If there is no room for it.
     pub fn save(&self, names: &[&str]) {
         let saved = self.cli.home().join("saved");
         std::fs::create_dir_all(&saved).expect("a directory");
+        self.cli.keep_ledger("saved");
         for name in names {
             copy_over(&self.cli.home().join(name), &saved.join(name));
         }
     }
 
-    /// Makes what lies around the project under each of these names what it was at [`World::save`].
+    /// Makes the ledger, and what lies around the project under each of these names, what it was at [`World::save`].
     pub fn reset(&self, names: &[&str]) {
+        self.cli.put_back_ledger("saved");
         for name in names {
             copy_over(&self.cli.home().join("saved").join(name), &self.cli.home().join(name));
         }

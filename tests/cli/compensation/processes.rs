@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{pairs, project, results, undo};
 
@@ -47,11 +47,10 @@ fn another_process_with_the_same_number_is_left_alone() {
     let pid = other.id();
     project.ok(&format!("compensation add @ --step serve --kill-pid {pid}"));
     // What the ledger would hold if the number had belonged to a process that began earlier.
-    let changed = project
-        .database()
-        .execute("UPDATE compensations SET args = json_set(args, '$.identity.start_time', 1)", [])
-        .expect("change the ledger");
-    assert_eq!(changed, 1);
+    let mut args: Value =
+        serde_json::from_str(&project.cli.sql("SELECT args FROM compensations")).expect("JSON");
+    args["identity"]["start_time"] = json!(1);
+    project.cli.sql(&format!("UPDATE compensations SET args = '{args}'"));
     assert_eq!(results(&undo(&project, "", 0)), pairs(&[("serve", "done")]));
     assert!(is_alive(pid), "it is another one");
     other.kill().expect("end it");

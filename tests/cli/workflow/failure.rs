@@ -1,6 +1,6 @@
 //! What the failure of a step leads to, and how a workflow is taken back.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{call, content, lines, project, run, states, status, step, touch, undone};
 use crate::support::Project;
@@ -280,10 +280,10 @@ steps:
     for (key, word) in [("strategy", "\"everything\""), ("on_failure", "\"shrug\""), ("strategy", "null")] {
         let project = project(flow);
         run(&project, "--on-failure stop", 1);
-        damage(
-            &project,
-            &format!("UPDATE workflows SET options = json_set(options, '$.{key}', json('{word}'))"),
-        );
+        let mut options: Value =
+            serde_json::from_str(&project.cli.sql("SELECT options FROM workflows")).expect("JSON");
+        options[key] = serde_json::from_str(word).expect("JSON");
+        damage(&project, &format!("UPDATE workflows SET options = '{options}'"));
         for call in
             ["workflow rollback --yes", "workflow rollback --yes --strategy files-only", "workflow resume @"]
         {

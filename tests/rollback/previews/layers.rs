@@ -233,9 +233,9 @@ pub(super) fn owned(world: &World) -> Vec<File> {
 
 /// The last restore as a process leaves it that dies in its middle.
 pub(super) fn interrupted(world: &World) {
-    let ledger = rusqlite::Connection::open(world.cli.db()).expect("the ledger");
     let sql = "UPDATE restores SET state = 'applying', restored_id = NULL WHERE seq = (SELECT max(seq) FROM restores)";
-    assert_eq!(ledger.execute(sql, []).expect("interrupt it"), 1);
+    world.cli.sql(sql);
+    assert_eq!(world.cli.sql("SELECT count(*) FROM restores WHERE state = 'applying'"), "1");
 }
 
 /// The advance that left the phase took no checkpoint.

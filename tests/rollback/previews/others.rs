@@ -155,9 +155,7 @@ fn undone(world: &World) {
 /// A rewind that stopped after it had begun.
 fn unfinished(world: &World) {
     world.ic(&["rewind", "to", "T2", "--yes"]);
-    let ledger = rusqlite::Connection::open(world.cli.db()).expect("the ledger");
-    let sql = "UPDATE rewinds SET status = 'stopped', stage = 'db_done'";
-    ledger.execute(sql, []).expect("stop it");
+    world.cli.sql("UPDATE rewinds SET status = 'stopped', stage = 'db_done'");
 }
 
 /// A row was written since that has the key of one that would come back.

@@ -12,11 +12,10 @@ fn a_link_is_refused_and_named_with_the_way_out() {
     symlink(SECRET, cli.root().join("l")).expect("a link");
     let with_link = cli.ok(["checkpoint", "create", "--format", "text"]);
     std::fs::remove_file(cli.root().join("l")).expect("no link");
-    let ledger = cli.root().join(".git/ic/ic.db");
-    let before = ic_testkit::dump(&ledger);
+    let before = cli.dump();
     let refused = cli.run(["checkpoint", "purge", "l", "--yes", "--json"]);
     assert_eq!((refused.code, refused.error().as_str()), (Some(3), "path_not_found"), "{refused:?}");
-    assert_eq!(ic_testkit::dump(&ledger), before, "nothing was recorded");
+    assert_eq!(cli.dump(), before, "nothing was recorded");
     // The way out that it names works: then no object of the store has the name. The stat cache has it until it is written anew.
     let said: serde_json::Value = serde_json::from_str(&refused.stderr).expect("one error");
     let hint = said["error"]["hint"].as_str().expect("a hint");
