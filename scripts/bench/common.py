@@ -107,15 +107,17 @@ class Report:
         middle = statistics.median(values)
         self._row(name, milliseconds(values), "", middle, f"{middle:.3f} s", limit, " s")
 
-    def figure(self, name, value, unit, limit=None):
+    def figure(self, name, value, unit, limit=None, at_least=None):
         """Anything else that is measured."""
+        if at_least is not None:
+            return self._row(name, "", "", -value, f"{value:.2f} {unit}", -at_least, f" {unit}")
         self._row(name, "", "", value, f"{value:.2f} {unit}", limit, f" {unit}")
 
     def plot(self, slug, title, across, curves):
         self.plots.append(Plot(slug, title, across, curves))
 
     def _row(self, name, mine, theirs, value, figure, limit, unit):
-        bound = "" if limit is None else f"<= {limit}{unit}"
+        bound = "" if limit is None else f"<= {limit}{unit}" if limit >= 0 else f">= {-limit}{unit}"
         # A quick run is too small to be held to the bounds, which are set for the full sizes.
         verdict = "" if limit is None or self.quick else ("ok" if value <= limit else "OVER")
         self.rows.append(Row(self.section, name, mine, theirs, figure, bound, verdict))

@@ -1,5 +1,6 @@
 """A ledger on a server, against one in a file: near, at a distance, and with many writers. Skipped where PostgreSQL is missing."""
 
+import json
 import os
 import socket
 import subprocess
@@ -105,19 +106,66 @@ class Ledger:
         return self.ic("run", "status", self.run, db=db)
 
 
-def crowd(ledger, seconds):
-    """Advances a second of WRITERS processes after one another, each on a run of its own."""
-    runs, done, end = [ledger.another() for _ in range(WRITERS)], [0] * WRITERS, time.perf_counter() + seconds
+class Served:
+    """A process of `ic mcp` in the ledger's project, as an agent has one."""
+
+    def __init__(self, ledger, run):
+        self.run = run
+        self.process = subprocess.Popen([ledger.ic_path, "--db", ledger.db, "mcp"], cwd=ledger.project, env=ENV, text=True, bufsize=1,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}})
+        self.say({"method": "notifications/initialized"})
+
+    def say(self, message):
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+
+    def ask(self, method, params):
+        self.say({"id": 1, "method": method, "params": params})
+        while "result" not in (answer := json.loads(self.process.stdout.readline())):
+            if "error" in answer:
+                sys.exit(f"ic mcp: {answer}")
+        return answer["result"]
+
+    def advance(self):
+        answer = self.ask("tools/call", {"name": "advance", "arguments": {"run": self.run}})
+        if answer.get("isError"):
+            sys.exit(f"ic mcp: {answer}")
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Called:
+    """A process a call."""
+
+    def __init__(self, ledger, run):
+        self.words, self.project = [ledger.ic_path, "--db", ledger.db, "run", "advance", run, "--no-checkpoint"], ledger.project
+
+    def advance(self):
+        subprocess.run(self.words, cwd=self.project, env=ENV, check=True, stdout=subprocess.DEVNULL)
+
+    def end(self):
+        pass
+
+
+def crowd(ledger, kind, seconds):
+    """Advances a second of WRITERS at a time, each on a run of its own."""
+    writers = [kind(ledger, ledger.another()) for _ in range(WRITERS)]
+    done, end = [0] * WRITERS, time.perf_counter() + seconds
 
     def write(at):
-        while time.perf_counter() < end:
-            subprocess.run([ledger.ic_path, "--db", ledger.db, "run", "advance", runs[at], "--no-checkpoint"], cwd=ledger.project,
-                           env=ENV, check=True, stdout=subprocess.DEVNULL)
+        # A run has a thousand phases.
+        while time.perf_counter() < end and done[at] < 990:
+            writers[at].advance()
             done[at] += 1
 
+    begun = time.perf_counter()
     threads = [threading.Thread(target=write, args=(at,)) for at in range(WRITERS)]
     [thread.start() for thread in threads], [thread.join() for thread in threads]
-    return sum(done) / seconds
+    rate = sum(done) / (time.perf_counter() - begun)
+    [writer.end() for writer in writers]
+    return rate
 
 
 def bench(report):
@@ -139,8 +187,10 @@ def near(report, directory, server, rounds):
     for name, verb, limit in [("run advance --no-checkpoint", "advance", 2.0), ("run status", "status", None)]:
         getattr(ledger, verb)(), getattr(file, verb)()
         report.ratio(name, *in_turn(rounds, getattr(ledger, verb), getattr(file, verb)), limit=limit)
+    seconds = 2 if report.quick else 8
     for name, of in [("on the server", ledger), ("in the file", file)]:
-        report.figure(f"{WRITERS} writers, each a process a call, {name}", crowd(of, 2 if report.quick else 8), "a second")
+        report.figure(f"{WRITERS} writers, each a process a call, {name}", crowd(of, Called, seconds), "a second")
+    report.figure(f"{WRITERS} writers, each an ic mcp, on the server", crowd(ledger, Served, seconds), "a second", at_least=500)
 
 
 def far(report, directory, server, rounds):

@@ -9,5 +9,6 @@ mod growth;
 mod hostile;
 mod installed;
 mod offered;
+mod on_server;
 mod project;
 mod two_steps;

@@ -26,6 +26,7 @@ pub(crate) fn serve(global: Global, environment: Environment) -> Result<Exit> {
         )
         .hint("install it: ic mcp install CLIENT"));
     }
+    ic_store::keep_connections();
     ic_mcp::serve(Here { global, environment }, env!("CARGO_PKG_VERSION"))?;
     Ok(Exit::Done)
 }

@@ -52,7 +52,7 @@ pub use locate::{FoundBy, Lookup, Place, initial_place, locate, named_from, proj
 pub use migrate::LATEST;
 pub use remembered::{Behind, accept};
 pub use server::schema::Migrated;
-pub use server::{Host, ServerUrl, Tls};
+pub use server::{Host, ServerUrl, Tls, keep_connections};
 pub use side::{Durability, Side, SideSchema, accept_side, remove_side};
 pub use transaction::{Snapshot, Transaction};
 pub use values::{

@@ -23,6 +23,7 @@ use crate::{faults, migrate};
 mod connect;
 mod error;
 mod flight;
+mod kept;
 pub(crate) mod made;
 mod names;
 mod open;
@@ -32,10 +33,12 @@ mod tls;
 mod url;
 mod value;
 
+pub use kept::keep_connections;
 pub(crate) use open::{Head, Open};
 pub use url::{Host, ServerUrl, Tls};
 
-use error::{Fault, diagnose};
+use error::{Fault, diagnose, in_doubt, unknown};
+use kept::Link;
 use open::Committed;
 
 /// How much longer than a lock an answer is waited for, before the server counts as gone.
@@ -58,18 +61,20 @@ pub(crate) struct Server {
     /// There was a connection: one that cannot be made is waited for, as a server that starts again.
     was_connected: Cell<bool>,
     /// What the connections live in: they are gone before it.
-    runtime: Runtime,
+    runtime: Arc<Runtime>,
 }
 
 impl Server {
-    /// A session that is not connected yet. Errors: `io_error`.
+    /// A session that is not connected yet, or with the connection that the one before it left. Errors: `io_error`.
     pub(crate) fn new(url: &ServerUrl, options: OpenOptions) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(|e| Diagnosis::new(Code::Io, format!("preparing to connect: {e}.")))?;
+        let (client, runtime) = match kept::take(url) {
+            Some(Link { client, runtime }) => (Some(client), runtime),
+            None => (None, runtime()?),
+        };
         Ok(Self {
             url: url.clone(),
             options,
-            client: RefCell::new(None),
+            client: RefCell::new(client),
             is_of_version: Cell::new(false),
             hurries: Cell::new(false),
             dangles: Cell::new(false),
@@ -361,38 +366,17 @@ fn pause() {
 impl Drop for Server {
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
-        drop(client);
-        // The connection says goodbye, which ends what it had begun, and is closed.
-        self.runtime.block_on(async {
-            tokio::task::yield_now().await;
-            tokio::task::yield_now().await;
-        });
+        kept::leave(&self.url, Link { client, runtime: self.runtime.clone() }, self.dangles.get());
     }
+}
+
+/// What a connection lives in.
+fn runtime() -> Result<Arc<Runtime>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    runtime.map(Arc::new).map_err(|e| Diagnosis::new(Code::Io, format!("preparing to connect: {e}.")))
 }
 
 /// What is nominally the ledger's file: what lies beside a ledger lies beside it, in the local store.
 pub(crate) fn nominal_file(store: &Path) -> std::path::PathBuf {
     store.join("server.db")
-}
-
-fn in_doubt(url: &ServerUrl, error: &Diagnosis) -> Diagnosis {
-    Diagnosis::new(
-        Code::Unreachable,
-        format!(
-            "The connection to {url} was lost while a change was committed, and it is not known whether it happened: {}",
-            error.message()
-        ),
-    )
-    .hint("once the server is back, look before you try again; a cursor's position: ic events cursor list")
-    .detail("db", url.to_string())
-}
-
-fn unknown(url: &ServerUrl, error: &Diagnosis, seq: i64) -> Diagnosis {
-    Diagnosis::new(
-        Code::Unreachable,
-        format!("The connection to {url} was lost while event {seq} was committed, and the server cannot be asked whether it is there: {}", error.message()),
-    )
-    .hint(format!("once the server is back, look before you try again: ic events tail --since {}", seq - 1))
-    .detail("db", url.to_string())
-    .detail("seq", seq)
 }

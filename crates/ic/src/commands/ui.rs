@@ -60,6 +60,7 @@ mod page {
 
     impl Ui {
         pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+            ic_store::keep_connections();
             let opening = session.opening()?;
             let interrupted = signals::interrupted()?;
             // What it would undo is refused where the ledger is on a server.

@@ -133,3 +133,27 @@ fn sources(error: &Error) -> String {
     }
     said
 }
+
+/// A commit without an event whose answer was lost, and cannot be had any more.
+pub(super) fn in_doubt(url: &ServerUrl, error: &Diagnosis) -> Diagnosis {
+    Diagnosis::new(
+        Code::Unreachable,
+        format!(
+            "The connection to {url} was lost while a change was committed, and it is not known whether it happened: {}",
+            error.message()
+        ),
+    )
+    .hint("once the server is back, look before you try again; a cursor's position: ic events cursor list")
+    .detail("db", url.to_string())
+}
+
+/// The same of a commit that appended event `seq`.
+pub(super) fn unknown(url: &ServerUrl, error: &Diagnosis, seq: i64) -> Diagnosis {
+    Diagnosis::new(
+        Code::Unreachable,
+        format!("The connection to {url} was lost while event {seq} was committed, and the server cannot be asked whether it is there: {}", error.message()),
+    )
+    .hint(format!("once the server is back, look before you try again: ic events tail --since {}", seq - 1))
+    .detail("db", url.to_string())
+    .detail("seq", seq)
+}
