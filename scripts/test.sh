@@ -4,7 +4,7 @@
 #     scripts/test.sh [--server] [--long] [ARG...]
 #
 # --server runs tests of whole projects with their ledgers on a private PostgreSQL server instead of in a file, through PgBouncer where that
-# is installed: a part of them, or with --long all but those of tests/sqlite_only.txt, first directly and then through the pooler.
+# is installed: a part of them, or with --long all but those of tests/sqlite_only.txt, in four ways.
 # --long runs the campaigns (crashes, kills, damage, crowds, properties) at length and goes on after a failure: before every
 # statement instead of every few, and by chance for 40 seconds each (IC_TEST_SECONDS=N: for N seconds). About half an hour on 2
 # cores after the build. At the end it prints what each came to, and the one seed that it chose for all of them;
@@ -82,25 +82,39 @@ of_server() {
     printf '%s' "$all"
 }
 
-# Runs them with their ledgers on a private server.
+# Runs them with their ledgers on a private server: through the pooler, each write transaction twice, the first time in vain, as where another
+# one was in its way. With --long also directly; as a role that can neither delete nor change tables; and serializable, with others in the way.
 on_a_server() {
-    local pooled
+    local direct pooled
     server_directory=$(mktemp -d)
     # The server is another user's where this one is root.
     chmod 711 "$server_directory"
-    IC_TEST_SERVER=$(bash scripts/postgres.sh start "$server_directory/server")
-    # Every write transaction is run twice, the first time in vain, as where another one was in its way.
-    export IC_TEST_SERVER IC_TEST_RERUN=1
+    direct=$(bash scripts/postgres.sh start "$server_directory/server")
     if ! pooled=$(bash scripts/postgres.sh pool "$server_directory/server"); then
         printf 'scripts/test.sh: directly, without a pooler\n' >&2
-        pooled=
+        pooled=$direct
     fi
-    if [[ -n ${IC_TEST_LONG:-} || -z $pooled ]]; then
-        cargo nextest run --locked "${go_on[@]}" -E "$(of_server)" "$@"
+    if [[ -n ${IC_TEST_LONG:-} ]]; then
+        psql "$direct" -qXc 'CREATE ROLE daily LOGIN; ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO daily;
+            ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE ON TABLES TO daily'
+        leg 'directly' IC_TEST_SERVER="$direct" IC_TEST_RERUN=1 -- "$@"
+        leg 'as the daily role' IC_TEST_SERVER="$direct" IC_TEST_DAILY=daily -- "$@"
+        leg 'serializable' IC_TEST_SERVER="$direct" IC_TEST_SERIALIZABLE=1 -- "$@"
     fi
-    if [[ -n $pooled ]]; then
-        IC_TEST_SERVER=$pooled cargo nextest run --locked "${go_on[@]}" -E "$(of_server)" "$@"
-    fi
+    leg 'through a pooler' IC_TEST_SERVER="$pooled" IC_TEST_RERUN=1 -- "$@"
+}
+
+# leg NAME VARIABLE=VALUE... -- ARG...
+leg() {
+    local -a settings=()
+    printf '\nscripts/test.sh: %s\n' "$1" >&2
+    shift
+    while [[ $1 != -- ]]; do
+        settings+=("$1")
+        shift
+    done
+    shift
+    env "${settings[@]}" cargo nextest run --locked "${go_on[@]}" -E "$(of_server)" "$@"
 }
 
 if [[ -n $server ]]; then

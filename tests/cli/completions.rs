@@ -43,7 +43,7 @@ fn a_call_that_does_not_ask_is_none_of_its_business() {
     for value in ["", "1", "powershell", "BASH"] {
         let outcome = project.run_with("IC_COMPLETE", value, "where");
         assert_eq!(outcome.code, Some(0), "{value}");
-        assert_eq!(outcome.stdout.trim_end(), project.cli.db().to_str().expect("UTF-8"), "{value}");
+        assert_eq!(outcome.stdout.trim_end(), project.cli.name_of_ledger(), "{value}");
     }
 }
 

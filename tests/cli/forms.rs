@@ -156,6 +156,6 @@ fn verbose_names_the_ledger_on_stderr() {
     let project = Project::new();
     chain(&project, "a,b", "a");
     let outcome = project.run("run status @ -v");
-    assert!(outcome.stderr.contains(&*project.cli.db().to_string_lossy()), "{outcome:?}");
+    assert!(outcome.stderr.contains(&project.cli.name_of_ledger()), "{outcome:?}");
     assert_eq!(outcome.json(), project.json("run status @"));
 }

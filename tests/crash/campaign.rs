@@ -60,6 +60,7 @@ impl Ledger {
             std::fs::remove_dir_all(&saved).expect("forget an earlier state");
         }
         copy(&self.cli.root().join(".ic"), &saved);
+        self.cli.keep_ledger("saved");
     }
 
     /// Puts the ledger back to what [`Ledger::save`] kept.
@@ -67,6 +68,7 @@ impl Ledger {
         let store = self.cli.root().join(".ic");
         std::fs::remove_dir_all(&store).expect("remove the store");
         copy(&self.cli.home().join("saved"), &store);
+        self.cli.put_back_ledger("saved");
     }
 }
 

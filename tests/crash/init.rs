@@ -12,16 +12,11 @@ const TOO_MANY: usize = 200;
 
 /// What `init` makes, without what depends on the moment: the schema, and the content of every table of ours.
 pub(crate) fn essence(cli: &Cli) -> String {
-    let ledger = rusqlite::Connection::open(cli.db()).expect("open the ledger");
-    let mut statement =
-        ledger.prepare("SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY name").expect("the schema");
-    let schema: Vec<String> =
-        statement.query_map([], |row| row.get(0)).and_then(Iterator::collect).expect("the schema");
-    let dump = cli.dump();
+    let (schema, dump) = (cli.schema(), cli.dump());
     // Every ledger has an id of its own.
     let differ = ["refinery_schema_history|", "ledger|"];
     let rows = dump.lines().filter(|line| !differ.iter().any(|table| line.starts_with(table)));
-    schema.iter().map(String::as_str).chain(rows).collect::<Vec<_>>().join("\n")
+    schema.lines().chain(rows).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether the call was aborted before its `n`-th step, and whether it had committed the schema by then.

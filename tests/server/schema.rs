@@ -1,10 +1,13 @@
 //! The schema: made once, brought up to date by its own command, and the same as that of a file.
 
 use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::Duration;
 
-use ic_testkit::{Cli, Cluster};
+use ic_testkit::{Cli, Cluster, Random, rounds};
 
 use crate::cluster::{cluster, project_at};
+use crate::story::sprint;
 
 /// Takes the newest migration back, as if an older program had made the ledger.
 fn make_older(cluster: &Cluster, ledger: &str) {
@@ -51,7 +54,7 @@ fn an_older_ledger_waits_for_its_migration_and_a_newer_one_for_its_program() {
 #[test]
 fn of_many_that_migrate_or_create_at_once_one_does_and_all_succeed() {
     let Some(cluster) = cluster(&[]) else { return };
-    let projects: Vec<Cli> = (0..8).map(|_| project_at(&cluster.url("shop"))).collect();
+    let projects: Vec<Cli> = (0..20).map(|_| project_at(&cluster.url("shop"))).collect();
     let made = |words: &'static [&'static str], key: &str| -> usize {
         std::thread::scope(|scope| {
             let calls: Vec<_> = projects.iter().map(|cli| scope.spawn(move || cli.json(words))).collect();
@@ -63,11 +66,116 @@ fn of_many_that_migrate_or_create_at_once_one_does_and_all_succeed() {
         })
     };
     assert_eq!(made(&["init", "--json"], "created"), 1);
-    for _ in 0..3 {
+    for _ in rounds(3) {
         make_older(&cluster, "shop");
         assert_eq!(made(&["migrate", "--json"], "migrated"), 1);
     }
     projects[0].assert_sound("after all");
+}
+
+/// Whether a migration that died was before its commit, or after it.
+fn is_migrated(cli: &Cli) -> bool {
+    let outcome = cli.run(["run", "list"]);
+    if outcome.code == Some(0) {
+        return true;
+    }
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "migration_needed"), "{outcome:?}");
+    false
+}
+
+#[test]
+fn a_migration_that_dies_at_any_moment_leaves_the_old_schema_or_the_new() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = cluster.project("shop");
+    cluster.project("old");
+    make_older(&cluster, "old");
+    let (old, new) = (shape(&cluster, "old"), shape(&cluster, "shop"));
+    let died = |how: &str| {
+        let is_new = is_migrated(&cli);
+        assert_eq!(shape(&cluster, "shop"), *if is_new { &new } else { &old }, "{how}");
+        let migrated = cli.json(["migrate", "--json"]);
+        assert_eq!(migrated["migrated"], !is_new, "{how}");
+        assert_eq!(shape(&cluster, "shop"), new, "{how}");
+        is_new
+    };
+    let mut ended = (0, 0);
+    for n in 1.. {
+        make_older(&cluster, "shop");
+        let mut call = cli.command(["migrate"]);
+        let status = call.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic").status;
+        let is_new = died(&format!("before statement {n}"));
+        if status.success() {
+            assert!(n > 3, "a migration has statements");
+            break;
+        }
+        *if is_new { &mut ended.1 } else { &mut ended.0 } += 1;
+    }
+    assert!(ended.0 > 0 && ended.1 > 0, "before and after the commit: {ended:?}");
+    let mut random = Random::seeded();
+    for round in rounds(10) {
+        make_older(&cluster, "shop");
+        let mut call = cli.command(["migrate"]);
+        let mut call = call.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start ic");
+        std::thread::sleep(Duration::from_micros(random.below(25_000)));
+        call.kill().expect("kill it");
+        call.wait().expect("its end");
+        died(&format!("killed in round {round}"));
+    }
+    cli.assert_sound("after all");
+}
+
+/// What relatives of PostgreSQL lack, and what does not outlast one transaction of a pooler.
+#[test]
+fn neither_the_schema_nor_the_statements_of_a_day_depend_on_what_poolers_and_relatives_lack() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let log = tempfile::NamedTempFile::new().expect("a log");
+    let cli = cluster.project("shop").with_env("IC_TEST_SQL_LOG", log.path());
+    let run = sprint(&cli);
+    cli.ok(["run", "rollback", &run, "--to-phase", "plan", "--reason", "again", "--yes"]);
+    cli.ok(["events", "tail", "--all", "--cursor", "c"]);
+    cli.assert_sound("after it");
+    let log = std::fs::read_to_string(log.path()).expect("the log");
+    assert!(log.lines().count() > 50 && log.contains("FOR UPDATE"), "{log}");
+    let migrations = concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations/postgres");
+    let files = std::fs::read_dir(migrations).expect("migrations").map(|entry| entry.expect("a file").path());
+    let schema = files.map(|path| std::fs::read_to_string(path).expect("a migration"));
+    let schema: String = schema
+        .flat_map(|text| text.lines().map(|line| format!("{line}\n")).collect::<Vec<_>>())
+        .filter(|line| !line.trim_start().starts_with("--"))
+        .collect();
+    for text in [log.to_uppercase(), schema.to_uppercase()] {
+        for lacking in [
+            "LISTEN ",
+            "NOTIFY ",
+            "ADVISORY",
+            "LOCK TABLE",
+            "DO $",
+            "DEFERRABLE",
+            "FOR EACH STATEMENT",
+            "UNLOGGED",
+            "INHERITS",
+            "CREATE RULE",
+            "PREPARE ",
+            "CREATE TEMP",
+            "WITH HOLD",
+            "NEXTVAL",
+            "SERIAL ",
+            "GENERATED ALWAYS",
+        ] {
+            let line = text.lines().find(|line| line.contains(lacking));
+            assert_eq!(line, None, "{lacking}");
+        }
+        // Session settings would be another client's in a pooler's next transaction.
+        let setting = text.lines().flat_map(|line| line.split(';')).find(|part| {
+            part.trim_start().starts_with("SET ") && !part.trim_start().starts_with("SET LOCAL ")
+        });
+        assert_eq!(setting, None);
+    }
+    let changes = ["INSERT INTO", "UPDATE ", "DELETE FROM"];
+    for line in log.to_uppercase().lines().filter(|line| line.starts_with("WITH ")) {
+        let count: usize = changes.iter().map(|change| line.matches(change).count()).sum();
+        assert!(count <= 1, "two changes in one statement: {line}");
+    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The main job, end to end, and what is said on the way.
 
-use ic_testkit::{Cli, Cluster};
+use ic_testkit::{Cli, Cluster, Outcome};
 use serde_json::Value;
 
 use crate::cluster::{cluster, project_at};
 
 /// A run with something of everything that a rollback marks.
-fn sprint(cli: &Cli) -> String {
+pub(crate) fn sprint(cli: &Cli) -> String {
     let run = cli.ok(["run", "create", "--goal", "Port", "--phases", "plan,build,check,ship"]);
     cli.ok(["run", "advance", &run]);
     let dispatch = cli.ok(["dispatch", "create", &run, "--name", "parser"]);
@@ -211,6 +211,26 @@ fn a_url_that_leads_to_the_same_ledger_takes_the_place_of_the_one_before() {
     assert_eq!((other.code, other.error().as_str()), (Some(1), "ledger_exists"), "{other:?}");
     assert!(other.stderr.contains("rm ") && other.stderr.contains("remote"), "{other:?}");
     assert_eq!(cluster.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'other'"), "0");
+}
+
+/// The pointer may have the owner's URL, who made the ledger, and the environment that of every day.
+#[test]
+fn the_same_ledger_as_another_role_is_of_the_same_project() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = cluster.project("shop");
+    cli.ok(["run", "create", "--goal", "Port"]);
+    cluster.psql("CREATE ROLE ann LOGIN; GRANT USAGE ON SCHEMA shop TO ann; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA shop TO ann");
+    let below = cli.root().join("src/deep");
+    std::fs::create_dir_all(&below).expect("a directory");
+    let mut call = cli.command(["run", "current"]);
+    let found =
+        Outcome::of(call.current_dir(&below).env("IC_DB", cluster.url("shop").replace("ic@", "ann@")));
+    assert_eq!(found.code, Some(0), "{found:?}");
+    let mut call = cli.command(["where", "--json"]);
+    let place =
+        Outcome::of(call.current_dir(&below).env("IC_DB", cluster.url("shop").replace("ic@", "ann@")));
+    assert_eq!(place.json()["project_dir"], cli.root().to_str().expect("its path"), "{place:?}");
+    assert!(!below.join(".ic").exists(), "and has no store of its own there");
 }
 
 #[test]

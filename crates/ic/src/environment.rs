@@ -76,7 +76,8 @@ fn number(name: &str) -> Option<i64> {
 }
 
 /// `IC_TEST_ABORT_BEFORE=n` and `IC_TEST_SQL_LOG=path` for the ledger, `IC_TEST_RERUN` to run its write
-/// transactions twice, `IC_TEST_ONE_HOST` and `IC_TEST_CONFLICT=n` for one on a server, `IC_TEST_REWIND_ABORT_BEFORE=n` for an application's database.
+/// transactions twice, `IC_TEST_ONE_HOST`,
+/// `IC_TEST_CONFLICT=n` and `IC_TEST_SERIALIZABLE` for one on a server, `IC_TEST_REWIND_ABORT_BEFORE=n` for an application's database.
 fn arm_test_hooks() {
     if let Some(n) = number("IC_TEST_REWIND_ABORT_BEFORE") {
         ic_rewind::faults::abort_before(n.unsigned_abs());
@@ -89,6 +90,9 @@ fn arm_test_hooks() {
     }
     if env::var_os("IC_TEST_RERUN").is_some() {
         ic_store::faults::rerun();
+    }
+    if env::var_os("IC_TEST_SERIALIZABLE").is_some() {
+        ic_store::faults::serializable();
     }
     if env::var_os("IC_TEST_ONE_HOST").is_some() {
         ic_store::faults::one_host();

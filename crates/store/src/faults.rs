@@ -7,7 +7,7 @@ mod hooks {
     use std::fs::File;
     use std::io::Write;
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
     static LEFT: AtomicI64 = AtomicI64::new(0);
     static LOG: Mutex<Option<File>> = Mutex::new(None);
@@ -38,7 +38,33 @@ mod hooks {
         UNTIL_CONFLICT.store(n, Ordering::Relaxed);
     }
 
+    static SERIALIZABLE: AtomicBool = AtomicBool::new(false);
+    static CHANCE: AtomicU64 = AtomicU64::new(0);
+
+    pub(super) fn serializable() {
+        // Each process has conflicts of its own; a number that is not 0.
+        CHANCE.store(u64::from(std::process::id()) | 1 << 40, Ordering::Relaxed);
+        SERIALIZABLE.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_serializable() -> bool {
+        SERIALIZABLE.load(Ordering::Relaxed)
+    }
+
+    /// Whether one of twenty comes, by chance.
+    fn is_one_of_twenty() -> bool {
+        let mut x = CHANCE.load(Ordering::Relaxed);
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        CHANCE.store(x, Ordering::Relaxed);
+        (x >> 32).is_multiple_of(20)
+    }
+
     pub(super) fn is_conflict_due() -> bool {
+        if is_serializable() && is_one_of_twenty() {
+            return true;
+        }
         UNTIL_CONFLICT.load(Ordering::Relaxed) > 0 && UNTIL_CONFLICT.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
@@ -96,6 +122,21 @@ pub(crate) fn has_one_host() -> bool {
     is_so
 }
 
+/// From now on write transactions on a server are serializable, and another one is in the way of one statement of twenty.
+pub fn serializable() {
+    #[cfg(feature = "test-hooks")]
+    hooks::serializable();
+}
+
+/// Whether [`serializable`] was called.
+pub(crate) fn is_serializable() -> bool {
+    #[cfg(feature = "test-hooks")]
+    let is_so = hooks::is_serializable();
+    #[cfg(not(feature = "test-hooks"))]
+    let is_so = false;
+    is_so
+}
+
 /// Another transaction is in the way of the `n`-th statement from now on that goes to a server, counted from 1.
 pub fn conflict_before(n: i64) {
     #[cfg(feature = "test-hooks")]
@@ -104,7 +145,7 @@ pub fn conflict_before(n: i64) {
     let _ = n;
 }
 
-/// Whether the statement that comes now is the one of [`conflict_before`].
+/// Whether another transaction is in the way of the statement that comes now, as [`conflict_before`] or [`serializable`] say.
 pub(crate) fn is_conflict_due() -> bool {
     #[cfg(feature = "test-hooks")]
     let is_due = hooks::is_conflict_due();

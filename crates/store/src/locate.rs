@@ -215,12 +215,12 @@ fn named_place(db: &Path, found_by: FoundBy, directory: &Path) -> Result<Place> 
     Ok(Place { db, server: None, store, root, found_by })
 }
 
-/// The nearest store whose ledger is this one on a server, and the project that it is of: what stays on this machine lies there.
+/// The nearest store that leads to a ledger of this name on a server, and the project that it is of: what stays on this machine lies there.
 fn store_that_leads_to(url: &ServerUrl, directory: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
     for level in directory.ancestors() {
         for (usual, _) in candidates(level) {
             if let Some(store) = usual.map(|usual| follow_pointer(&usual)).transpose()?.flatten()
-                && remote::read(&store).is_ok_and(|found| found.as_ref() == Some(url))
+                && remote::read(&store).is_ok_and(|found| found.is_some_and(|found| found.is_named_as(url)))
             {
                 return Ok(Some((store, level.to_owned())));
             }

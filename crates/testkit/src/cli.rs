@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use crate::server::{self, Lent};
 
-/// Has every write transaction of every call run twice, where the tests themselves are told so.
-const RERUN: &str = "IC_TEST_RERUN";
+/// Has every write transaction of every call run twice, or serializable and with others in the way, where the tests themselves are told so.
+const OF_ALL: [&str; 2] = ["IC_TEST_RERUN", "IC_TEST_SERIALIZABLE"];
 
 /// A temporary project directory and the binary that is run in it, in an environment that holds nothing else.
 pub struct Cli {
@@ -120,7 +120,7 @@ impl Cli {
         std::fs::write(root.join(".ic.yaml"), "rollback: {checkpointing: {auto: false}}\n")
             .expect("its configuration");
         let (mut env, lent) = server::lend();
-        env.extend(std::env::var_os(RERUN).map(|value| (RERUN.into(), value)));
+        env.extend(OF_ALL.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))));
         Self { binary: PathBuf::from(binary), home, root, env, _lent: lent }
     }
 
@@ -180,6 +180,13 @@ impl Cli {
         }
         let (own, of_git) = (self.root.join(".ic/ic.db"), self.root.join(".git/ic/ic.db"));
         if of_git.exists() && !own.exists() { of_git } else { own }
+    }
+
+    /// What names the ledger to the calls of every day: as [`Cli::db`], but by their role.
+    pub fn name_of_ledger(&self) -> String {
+        let db = self.db();
+        let of_every_day = server::of_every_day(&db, std::iter::empty());
+        of_every_day.unwrap_or_else(|| db.display().to_string())
     }
 
     /// A file of the store, beside the ledger's; of a ledger on a server, in the store of this project.
@@ -288,6 +295,9 @@ impl Cli {
         let mut command = Command::new(&self.binary);
         command.args(arguments).current_dir(&self.root).env_clear().stdin(Stdio::null());
         command.envs(self.env.iter().map(|(k, v)| (k, v)));
+        if let Some(url) = server::of_every_day(&self.db(), command.get_args()) {
+            command.env("IC_DB", url);
+        }
         command
     }
 
@@ -356,6 +366,23 @@ impl Cli {
         assert_eq!(self.json(["health", "--json"])["ok"], true, "{when}");
         let verified = self.run(["events", "verify"]);
         assert_eq!(verified.code, Some(0), "{when}: {verified:?}");
+    }
+
+    /// What the ledger is made of, as text.
+    ///
+    /// # Panics
+    /// If it cannot be read.
+    pub fn schema(&self) -> String {
+        let db = self.db();
+        if server::is_meant(&db) {
+            return server::schema(&db);
+        }
+        let ledger = rusqlite::Connection::open(db).expect("open the ledger");
+        let mut statement = ledger
+            .prepare("SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY name")
+            .expect("the schema");
+        let made = statement.query_map([], |row| row.get::<_, String>(0)).and_then(Iterator::collect);
+        made.map(|made: Vec<String>| made.join("\n")).expect("the schema")
     }
 
     /// The content of the ledger as text.

@@ -1,6 +1,6 @@
 //! A server for the ledgers of tests: where `IC_TEST_SERVER` names one, every project has its ledger there.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,6 +9,9 @@ use ic_store::{Ledger, OpenOptions, ServerUrl};
 
 /// The URL of a server's database, without a ledger's name: `scripts/postgres.sh start` prints one.
 const SERVER: &str = "IC_TEST_SERVER";
+
+/// A role that may do what is done every day: calls are its own, but those of the ledger's owner.
+const DAILY: &str = "IC_TEST_DAILY";
 
 /// Whether ledgers are on a server.
 pub fn is_in_use() -> bool {
@@ -43,6 +46,18 @@ impl Drop for Lent {
         // What stays goes with the server.
         let _ = psql.args([&server, "-qXc", &sql]).stderr(std::process::Stdio::null()).status();
     }
+}
+
+/// The URL of this ledger by the role that `IC_TEST_DAILY` names, for a call that is not its owner's alone; `None` where there is no such role.
+pub(crate) fn of_every_day<'w>(db: &Path, words: impl Iterator<Item = &'w OsStr>) -> Option<String> {
+    let role = std::env::var(DAILY).ok().filter(|_| is_meant(db))?;
+    let is_owners = |word: &OsStr| ["init", "migrate", "redact"].iter().any(|verb| word == *verb);
+    let mut words = words;
+    if words.any(is_owners) {
+        return None;
+    }
+    let url = ServerUrl::parse(db.to_str()?).expect("the URL of a ledger");
+    Some(ServerUrl { user: Some(role), ..url }.to_string())
 }
 
 /// Whether this is the URL of a ledger.
@@ -114,6 +129,20 @@ pub(crate) fn hold_writers(url: &Path) -> Session {
     BufReader::new(psql.stdout.take().expect("its output")).read_line(&mut line).expect("an answer");
     assert_eq!(line.trim(), "held");
     Session(psql)
+}
+
+/// Columns, indexes and triggers of this ledger, in a fixed order.
+pub(crate) fn schema(url: &Path) -> String {
+    let (server, ledger) = parts(url);
+    let sql = format!(
+        "SELECT table_name || ' ' || column_name || ' ' || data_type || ' ' || is_nullable \
+           FROM information_schema.columns WHERE table_schema = '{ledger}' \
+         UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = '{ledger}' \
+         UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger \
+           WHERE NOT tgisinternal AND tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = '{ledger}'::regnamespace) \
+         ORDER BY 1"
+    );
+    psql(server, &sql).replace(&format!("{ledger}."), "")
 }
 
 fn tables(server: &str, ledger: &str) -> Vec<String> {

@@ -22,7 +22,7 @@ steps:
     let report = run(&project, "", 0);
     let step = step(&report, "only");
     let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
-    let (root, db) = (project.root().display().to_string(), project.cli.db().display().to_string());
+    let (root, db) = (project.root().display().to_string(), project.cli.name_of_ledger());
     let run = text(&report["run_id"]);
     let key = text(&step["compensation_id"]);
     let seen = [

@@ -100,6 +100,7 @@ pub(crate) fn migrate(server: &Server) -> Result<Migrated> {
         apply(server, &client)?;
     }
     run(server, &client, "COMMIT").map_err(said)?;
+    faults::statement("-- committed");
     server.is_of_version.set(false);
     Ok(Migrated { from, to: LATEST })
 }

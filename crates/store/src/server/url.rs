@@ -162,6 +162,11 @@ impl ServerUrl {
             None => !self.hosts.iter().all(is_here),
         }
     }
+
+    /// Whether both lead to a ledger of one name in a database of one name: it may be reached as another role, and by another way.
+    pub(crate) fn is_named_as(&self, other: &Self) -> bool {
+        (&self.database, &self.ledger) == (&other.database, &other.ledger)
+    }
 }
 
 /// Without a password, which it never has.
