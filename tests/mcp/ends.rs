@@ -120,6 +120,27 @@ fn after_a_signal_what_waits_for_its_turn_is_not_begun() {
     assert_eq!((names(&before), names(&after)), (0, 0), "nothing was captured in the midst of an undo");
 }
 
+/// What is done is told: a client that asks again would have it twice.
+#[test]
+fn what_is_at_work_when_a_signal_comes_is_done_and_answered() {
+    let world = world();
+    let mut client = client(&world);
+    client.tool("status", json!({}));
+    let held = world.cli.hold_writers();
+    let call = json!({ "name": "register_artifact", "arguments": { "path": "late.md" } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call }));
+    // It waits for the ledger now.
+    std::thread::sleep(Duration::from_millis(400));
+    signal(client.child.id(), "TERM");
+    std::thread::sleep(Duration::from_millis(100));
+    drop(held);
+    let answer = client.read().expect("an answer");
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(99), &json!(false)), "{answer}");
+    assert_eq!(client.ends().0, Some(0));
+    let artifacts = world.cli.json(["run", "artifact", "list", &world.run, "--json"]);
+    assert_eq!(artifacts.as_array().map(Vec::len), Some(1));
+}
+
 #[test]
 fn what_is_no_message_does_not_end_it() {
     let world = world();

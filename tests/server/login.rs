@@ -175,7 +175,7 @@ fn the_daily_role_does_the_daily_work_and_can_neither_delete_nor_truncate() {
     // A redaction is made, and what only the owner can do is said.
     let outcome = daily.run(["events", "redact", "2", "--reason", "r"]);
     assert_eq!((outcome.code, outcome.error()), (Some(2), "permission_denied".to_owned()), "{outcome:?}");
-    assert!(outcome.stderr.contains("the change is committed"), "{outcome:?}");
+    assert!(outcome.stderr.contains("the event is redacted"), "{outcome:?}");
     let mine = project_at(&cluster.url("mine").replace("ic@", "daily@"));
     assert_eq!(mine.refused(["init"]), (Some(2), "permission_denied".to_owned()));
     daily.assert_sound("after all that was refused");

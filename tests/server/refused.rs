@@ -116,6 +116,7 @@ fn what_was_changed_from_outside_is_named_and_never_taken_for_a_missing_ledger()
         assert!(health.stdout.contains("changed from outside"), "{sql}: {health:?}");
         if listed.code != Some(0) {
             assert_eq!((listed.code, listed.error().as_str()), (Some(2), "corrupt"), "{sql}: {listed:?}");
+            assert!(!listed.stderr.contains("There is no ledger"), "{sql}: {listed:?}");
         }
     }
 }

@@ -213,6 +213,30 @@ fn a_url_that_leads_to_the_same_ledger_takes_the_place_of_the_one_before() {
     assert_eq!(cluster.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'other'"), "0");
 }
 
+#[test]
+fn a_way_to_the_same_ledger_that_cannot_be_asked_is_named_and_changes_nothing() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic"));
+    let at = |url: &str| cli.run(["--db", url, "init"]);
+    let (live, dead) = (cluster.url("shop"), "postgres://ic@/postgres?host=/nowhere&ledger=shop");
+    assert_eq!(at(&live).code, Some(0));
+    let pointer = cli.root().join(".ic/remote");
+    let before = std::fs::read_to_string(&pointer).expect("the pointer");
+    assert_eq!(at(dead).error(), "unreachable");
+    assert_eq!(at(&live.replace("ic@", "no_such_role@")).error(), "permission_denied");
+    assert_eq!(std::fs::read_to_string(&pointer).expect("the pointer"), before);
+    // The way of before is dead: then it is not known whether the new one leads to the same.
+    std::fs::write(&pointer, format!("{dead}\n")).expect("a pointer");
+    let unknown = at(&live);
+    assert_eq!(unknown.error(), "ledger_exists", "{unknown:?}");
+    assert!(
+        unknown.stderr.contains("does not answer") && unknown.stderr.contains("if you know"),
+        "{unknown:?}"
+    );
+    std::fs::remove_file(&pointer).expect("as the hint says");
+    assert!(at(&live).stdout.contains("\"created\":false"));
+}
+
 /// The pointer may have the owner's URL, who made the ledger, and the environment that of every day.
 #[test]
 fn the_same_ledger_as_another_role_is_of_the_same_project() {

@@ -3,6 +3,7 @@
 mod attacks;
 mod large;
 mod live;
+mod on_server;
 mod pages;
 mod served;
 mod undo;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rmcp::handler::server::ServerHandler;
@@ -32,8 +32,11 @@ Call status first, log for the points, diff to see what changed; checkpoint befo
 undo and redo take two steps: the plan and its hash, then expect_plan; show the person the plan before the second.";
 
 const INSTRUCTIONS_ON_SERVER: &str = "\
-ic records every prompt and dispatch. The ledger of this project is on a server: status, log and events answer; checkpoint, diff, blame, undo, redo
-and declare_compensation are refused, because files and processes are one machine's own.";
+ic records every prompt and dispatch. The ledger of this project is on a server: status and log answer; advance, register_artifact, record_work and
+complete record as elsewhere; checkpoint, diff, undo, redo and declare_compensation are refused, because files and processes are one machine's own.";
+
+/// How long an answer may take to be written when the server ends.
+const TO_WRITE: Duration = Duration::from_millis(200);
 
 /// Serves the protocol on standard input and output until the client goes away, or a signal ends it. What the client asked for until it went
 /// is done first. After a signal the command at work ends as it does from a shell, and what waits for its turn is not begun. `version`: ours.
@@ -62,16 +65,26 @@ async fn talk<C: Commands>(server: Server<C>, input: File, output: File) -> Resu
             Err(error) => Err(broken(&error)),
         }
     };
+    tokio::pin!(conversation);
     let result = tokio::select! {
-        result = conversation => result,
+        result = &mut conversation => result,
         () = asked_to_end => {
             turns.is_ending.store(true, Ordering::SeqCst);
-            Ok(())
+            tokio::select! {
+                result = &mut conversation => result,
+                () = last_answer(&turns) => Ok(()),
+            }
         }
     };
     // A call is never left in its midst.
     let _ = turns.one.acquire().await;
     result
+}
+
+/// Waits until the call at work has ended, and its answer had time to be written: the client is to know what was done.
+async fn last_answer(turns: &Turns) {
+    let _ = turns.one.acquire().await;
+    tokio::time::sleep(TO_WRITE).await;
 }
 
 fn broken(error: &dyn std::error::Error) -> Diagnosis {

@@ -89,11 +89,9 @@ fn create_on_server(
         Diagnosis::new(Code::LedgerExists, format!("This project already has its ledger: {there}."))
     };
     match remote::read(&place.store)? {
-        Some(other) if other != *url && !is_same_ledger(url, &other, &place.store, options) => {
+        Some(other) if other != *url => {
             let path = shell_word(&pointer.display().to_string());
-            return Err(exists(other.to_string()).hint(format!(
-                "use it as it is; another one for this project, whose record is then another: rm {path}, and init again"
-            )));
+            require_same_ledger(url, &other, &place.store, options, &path)?;
         }
         None if file.exists() => {
             return Err(exists(file.display().to_string())
@@ -113,12 +111,38 @@ fn create_on_server(
     Ok((ledger, created))
 }
 
-/// Whether two URLs lead to one ledger. What cannot be asked is none.
-fn is_same_ledger(url: &ServerUrl, other: &ServerUrl, store: &Path, options: OpenOptions) -> bool {
+/// That a URL leads to the ledger that the project has already, by another way. `pointer`: the file that names it, as a shell takes it.
+///
+/// Errors: `ledger_exists` where it is another one, or it cannot be told; those of asking the new one.
+fn require_same_ledger(
+    url: &ServerUrl,
+    other: &ServerUrl,
+    store: &Path,
+    options: OpenOptions,
+    pointer: &str,
+) -> Result<()> {
     let id = |url| {
         Ledger::on_server(url, store, options).and_then(|ledger| ledger.identity()).map(|found| found.id)
     };
-    matches!((id(url), id(other)), (Ok(a), Ok(b)) if a == b)
+    let is_same = match id(url) {
+        // One that is to be made is another one.
+        Err(error) if error.code() == Code::NoLedger => Ok(false),
+        Err(error) => return Err(error),
+        Ok(new) => id(other).map(|old| old == new),
+    };
+    let exists = |why: &str| {
+        Diagnosis::new(Code::LedgerExists, format!("This project already has its ledger: {other}{why}."))
+            .detail("db", other.to_string())
+    };
+    match is_same {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(exists("").hint(format!(
+            "use it as it is; another one for this project, whose record is then another: rm {pointer}, and init again"
+        ))),
+        Err(error) => Err(exists(", which does not answer: whether this is the same one cannot be told")
+            .hint(format!("if you know that it is the same: rm {pointer}, and init again"))
+            .caused_by(error)),
+    }
 }
 
 /// Brings a ledger on a server to the newest schema. A file is migrated when it is opened: `None`.

@@ -149,7 +149,7 @@ impl File {
             .and_then(|()| self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)))
             .and_then(|blocked: bool| if blocked { Err(still_read()) } else { Ok(()) })
             .map_err(|e| {
-                diagnose(e, "the change is committed, but the removed text may still be in the file's free space")
+                diagnose(e, "the event is redacted, but its text may still be in the file's free space")
                     .hint("once no other process uses the ledger: sqlite3 \"$(ic where)\" 'VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'")
             })
     }

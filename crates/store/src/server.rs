@@ -214,9 +214,11 @@ impl Server {
         let lacks_all =
             ["refinery_schema_history", "event_head"].iter().any(|table| error.message().contains(table));
         if !(begins && lacks_all) {
+            let no_ledger = format!("There is no ledger {}: ", self.url);
+            let why = error.message().strip_prefix(&no_ledger).unwrap_or(error.message());
             return Diagnosis::new(
                 Code::Corrupt,
-                format!("The ledger {} was changed from outside: {}", self.url, error.message()),
+                format!("The ledger {} was changed from outside: {why}", self.url),
             )
             .hint("see what else is wrong: ic health; restore it from a backup")
             .detail("db", self.url.to_string());
@@ -298,7 +300,8 @@ impl Server {
     ///
     /// Errors: `permission_denied` for a role that does not own them; what was committed stays committed.
     pub(crate) fn wipe(&self) -> Result<()> {
-        let doing = "the change is committed, but the removed text may still be in the free space of the server's tables";
+        let doing =
+            "the event is redacted, but its text may still be in the free space of the server's tables";
         let name = &self.url.ledger;
         let owned = self.read(|open| {
             let sql = "SELECT tablename::text, pg_has_role(tableowner, 'USAGE') FROM pg_tables WHERE schemaname = $1 ORDER BY 1";

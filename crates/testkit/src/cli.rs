@@ -241,7 +241,7 @@ impl Cli {
     pub fn past_triggers(&self, sql: &str) {
         let db = self.db();
         if server::is_meant(&db) {
-            self.sql(&format!("SET session_replication_role = replica; {sql}"));
+            self.sql(&format!("SET LOCAL session_replication_role = replica; {sql}"));
             return;
         }
         let connection = rusqlite::Connection::open(db).expect("open the ledger");

@@ -68,7 +68,8 @@ pub(crate) fn is_meant(db: &Path) -> bool {
 /// What psql prints for statements in the ledger of this URL.
 pub(crate) fn sql(url: &Path, sql: &str) -> String {
     let (server, ledger) = parts(url);
-    psql(server, &format!("SET search_path TO {ledger}; {sql}"))
+    // What is set for longer would be another client's where a pooler is in between.
+    psql(server, &format!("BEGIN; SET LOCAL search_path TO {ledger}; {sql}; COMMIT"))
 }
 
 /// Keeps a copy of the rows of this ledger under a name.

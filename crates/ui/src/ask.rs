@@ -23,6 +23,11 @@ pub(crate) struct Ask<'a> {
 }
 
 impl Ask<'_> {
+    /// Whether an undo is offered: of a ledger that several machines may share it is refused.
+    pub(crate) fn can_undo(&self) -> bool {
+        self.kernel.ledger.is_of_one_host()
+    }
+
     /// The second part of the path: which thing is asked for.
     pub(crate) fn id(&self) -> &str {
         self.path.get(1).map_or("", String::as_str)

@@ -35,7 +35,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
             h1 { (Shown(&name)) }
             (badge(work))
         }
-        (actions(work, &address(run)))
+        @if ask.can_undo() { (actions(work, &address(run))) }
         (stale(work))
         @if let Some(error) = &work.error { (notice("bad", "Why it failed", &html! { p.message { (Shown(error)) } })) }
         @if let Some(summary) = &work.summary { blockquote { (Shown(summary)) } }

@@ -46,6 +46,8 @@ fn watch_open(project: &dyn Project, news: &watch::Sender<Seq>, ending: &AtomicB
             version = Some(now);
             let (head, _) = kernel.read(ic_events::head)?;
             news.send_if_modified(|known| std::mem::replace(known, head) != head);
+            // Asked again at once, so that what was read is let go of before the pause.
+            continue;
         }
         std::thread::sleep(POLL);
     }

@@ -48,7 +48,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
                 span.kind.(point.kind) { (kind(point)) }
                 h1 { (Shown(title(point))) }
             }
-            @if point.is_target() { a.button.primary href=(undo_address(&run, point)) data-undo { "Undo to here" } }
+            @if point.is_target() && ask.can_undo() { a.button.primary href=(undo_address(&run, point)) data-undo { "Undo to here" } }
         }
         p.facts {
             code { (Shown(&point.reference)) }

@@ -135,7 +135,8 @@ fn point_row(
     (point, files, commits): (&Listed, Option<Files>, Option<usize>),
 ) -> Markup {
     let is_over = !entry.taken_back_by.is_empty() || point.is_undone;
-    let target = point.is_target().then(|| undo_address(run, point));
+    let can_undo = point.is_target() && ask.can_undo();
+    let target = can_undo.then(|| undo_address(run, point));
     html! {
         li.entry.point.(format!("depth{}", depth(entry))).over[is_over] data-row {
             span.kind.(point.kind) { (kind(point)) }

@@ -14,7 +14,7 @@ use super::url::ServerUrl;
 use crate::faults;
 
 /// How long a connection is kept that is not asked for.
-const MOST_IDLE: Duration = Duration::from_secs(10);
+const KEPT_FOR: Duration = Duration::from_secs(10);
 
 static KEEPS: AtomicBool = AtomicBool::new(false);
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
@@ -74,7 +74,7 @@ fn kept() -> MutexGuard<'static, Option<Kept>> {
 fn close_when_idle() {
     let mut slot = kept();
     loop {
-        let left = slot.as_ref().map(|kept| MOST_IDLE.saturating_sub(kept.since.elapsed()));
+        let left = slot.as_ref().map(|kept| KEPT_FOR.saturating_sub(kept.since.elapsed()));
         match left {
             None => slot = IS_KEPT.wait(slot).unwrap_or_else(PoisonError::into_inner),
             Some(Duration::ZERO) => {
