@@ -289,7 +289,10 @@ fn a_reader_holds_a_redaction_up_no_longer_than_its_timeout() {
     let outcome = cli.run(["--busy-timeout", "300ms", "events", "redact", &seq, "--reason", "r"]);
     assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "busy"), "{outcome:?}");
-    assert!(outcome.stderr.contains("the event is redacted") && outcome.stderr.contains("VACUUM FULL"), "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("the event is redacted") && outcome.stderr.contains("VACUUM FULL"),
+        "{outcome:?}"
+    );
     assert!(!cli.dump().contains("sesame"), "it is committed");
     let stop = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()";
     cluster.psql(stop);
