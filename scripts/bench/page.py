@@ -104,7 +104,7 @@ def table(rows, section, before):
         name = row.name.replace("|", "\\|")
         other = f" {row.theirs} |" if against else ""
         verdict = f"**{row.verdict}**" if row.verdict == "OVER" else row.verdict
-        limit = row.limit.replace("<=", "≤")
+        limit = row.limit.replace("<=", "≤").replace(">=", "≥")
         lines.append(f"| {name} | {row.mine} |{other} {row.figure} | {before.get(name, '')} | {limit} | {verdict} |")
     return [*lines, ""]
 
