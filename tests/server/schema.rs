@@ -73,6 +73,39 @@ fn of_many_that_migrate_or_create_at_once_one_does_and_all_succeed() {
     projects[0].assert_sound("after all");
 }
 
+#[test]
+fn an_empty_schema_is_used_by_a_role_that_may_make_none_and_another_is_left_alone() {
+    let Some(cluster) = cluster(&[]) else { return };
+    cluster.psql("CREATE ROLE ann LOGIN; REVOKE CREATE ON DATABASE postgres FROM PUBLIC; CREATE SCHEMA shop AUTHORIZATION ann");
+    let url = |ledger: &str| cluster.url(ledger).replace("ic@", "ann@");
+    let projects: Vec<Cli> = (0..6).map(|_| project_at(&url("shop"))).collect();
+    let made = std::thread::scope(|scope| {
+        let calls: Vec<_> = projects.iter().map(|cli| scope.spawn(|| cli.json(["init", "--json"]))).collect();
+        calls
+            .into_iter()
+            .map(|call| call.join().expect("a call"))
+            .filter(|said| said["created"] == true)
+            .count()
+    });
+    assert_eq!(made, 1);
+    let run = projects[0].ok(["run", "create", "--goal", "Port", "--phases", "a,b"]);
+    projects[5].ok(["run", "advance", &run]);
+    projects[3].assert_sound("after all");
+    for taken in [
+        "TABLE taken.t ()",
+        "FUNCTION taken.f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "TYPE taken.e AS ENUM ()",
+    ] {
+        cluster.psql(&format!("CREATE SCHEMA taken AUTHORIZATION ann; CREATE {taken}"));
+        assert_eq!(project_at(&url("taken")).refused(["init"]).1, "foreign_database", "{taken}");
+        cluster.psql("DROP SCHEMA taken CASCADE");
+    }
+    // And one that is not the role's.
+    cluster.psql("CREATE SCHEMA other; GRANT USAGE ON SCHEMA other TO ann");
+    assert_eq!(project_at(&url("other")).refused(["init"]).1, "foreign_database");
+    assert_eq!(project_at(&url("none")).refused(["init"]).1, "permission_denied");
+}
+
 /// Whether a migration that died was before its commit, or after it.
 fn is_migrated(cli: &Cli) -> bool {
     let outcome = cli.run(["run", "list"]);

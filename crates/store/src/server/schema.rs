@@ -35,7 +35,8 @@ pub struct Migrated {
     pub to: i32,
 }
 
-/// Makes the ledger, unless it is there. Returns whether it was made.
+/// Makes the ledger, unless it is there; in a schema of its own, or in an empty one of the name, as an administrator leaves it to a role that may
+/// make none. Returns whether it was made.
 ///
 /// Errors: `unreachable`, `permission_denied`, `foreign_database` for a schema of the name that is no ledger.
 pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
@@ -50,11 +51,13 @@ pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
     if let Some(SimpleQueryMessage::Row(encoding)) = encoding.map(|at| found.remove(at)) {
         require_utf8(url, encoding.get(0).unwrap_or_default())?;
     }
-    if found.iter().any(|message| matches!(message, SimpleQueryMessage::Row(_))) {
+    let is_there = has_row(&found);
+    if is_there && !is_empty(server, &client)? {
         return require_ledger(server, &client).map(|()| false);
     }
     run(server, &client, "BEGIN").map_err(said)?;
-    match run(server, &client, &format!("CREATE SCHEMA \"{name}\"; SET LOCAL search_path TO \"{name}\"")) {
+    let made = if is_there { String::new() } else { format!("CREATE SCHEMA \"{name}\"; ") };
+    match run(server, &client, &format!("{made}SET LOCAL search_path TO \"{name}\"")) {
         Ok(_) => {}
         // Another process made it a moment ago.
         Err(Some(e))
@@ -65,7 +68,11 @@ pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
         }
         Err(error) => return Err(said(error)),
     }
-    apply(server, &client)?;
+    if let Err(error) = apply(server, &client) {
+        // Another process used the empty schema a moment ago.
+        let is_made = is_there && require_ledger(server, &*server.client()?).is_ok();
+        return if is_made { Ok(false) } else { Err(error) };
+    }
     let id = context.new_ledger_id();
     // An id is made of digits and letters alone.
     let id = id.as_str().replace('\'', "");
@@ -118,6 +125,23 @@ fn require_utf8(url: &ServerUrl, encoding: &str) -> Result<()> {
     .detail("db", url.to_string()))
 }
 
+fn has_row(answers: &[SimpleQueryMessage]) -> bool {
+    answers.iter().any(|message| matches!(message, SimpleQueryMessage::Row(_)))
+}
+
+/// Whether the schema of the ledger's name has nothing in it, and the role may make something there. Errors: `unreachable`.
+fn is_empty(server: &Server, client: &Client) -> Result<bool> {
+    let sql = format!(
+        "SELECT 1 FROM pg_namespace n WHERE nspname = '{}' AND has_schema_privilege(oid, 'CREATE') \
+         AND has_schema_privilege(oid, 'USAGE') AND NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid) \
+         AND NOT EXISTS (SELECT FROM pg_proc WHERE pronamespace = n.oid) \
+         AND NOT EXISTS (SELECT FROM pg_type WHERE typnamespace = n.oid)",
+        server.url().ledger
+    );
+    let answers = run(server, client, &sql).map_err(|error| said(server, error, "looking for the ledger"))?;
+    Ok(has_row(&answers))
+}
+
 /// Errors: `foreign_database`, `permission_denied`, `unreachable`.
 fn require_ledger(server: &Server, client: &Client) -> Result<()> {
     let Server { url, .. } = server;
@@ -139,7 +163,7 @@ fn require_ledger(server: &Server, client: &Client) -> Result<()> {
     );
     let answers =
         run(server, client, &closed).map_err(|error| said(server, error, "looking for the ledger"))?;
-    if answers.iter().any(|message| matches!(message, SimpleQueryMessage::Row(_))) {
+    if has_row(&answers) {
         return Err(closed_to(url));
     }
     Err(Diagnosis::new(
