@@ -91,6 +91,20 @@ fn a_pointer_leads_to_any_directory() {
     }
 }
 
+/// A worktree may be removed under a shell or an agent that works in it.
+#[test]
+fn a_working_directory_that_is_gone_is_said_to_be() {
+    let project = Project::new();
+    let ic = project.command(["status"]);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" status"]).arg(ic.get_program());
+    shell.current_dir(project.root()).env_clear();
+    shell.envs(ic.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let outcome = ic_testkit::Outcome::of(&mut shell);
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "invalid_value"), "{outcome:?}");
+    assert!(outcome.stderr.contains("The working directory was removed"), "{outcome:?}");
+}
+
 #[test]
 fn artifacts_of_any_name_are_registered() {
     let project = Project::new();

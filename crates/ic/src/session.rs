@@ -52,6 +52,10 @@ impl Session {
             Err(e) if e.kind() != ErrorKind::NotFound => {
                 return Err(e).while_doing(|| format!("entering the directory {}", named.display()));
             }
+            Err(_) if global.directory.is_none() => {
+                return Err(Diagnosis::new(Code::InvalidValue, "The working directory was removed.")
+                    .hint("change to a directory that is there, or name one: ic -C DIR"));
+            }
             _ => return Err(not_a_directory(named)),
         };
         Ok(Self {
