@@ -52,6 +52,17 @@ fn a_pointer_to_a_server_that_came_with_a_clone_is_refused() {
     let refused = mine.run(["-C", &clone.to_string_lossy(), "run", "list"]);
     assert_eq!((refused.code, refused.error().as_str()), (Some(3), "no_ledger"));
     assert!(refused.stderr.contains("came with the repository"), "{refused:?}");
+    // Who names a ledger of that name has a store of their own all the same.
+    let call = [
+        "-C",
+        &clone.to_string_lossy(),
+        "--db",
+        "postgres://me@here.example/spy?ledger=spy",
+        "where",
+        "--json",
+    ];
+    let place = mine.json(call);
+    assert_eq!(place["store"], clone.join(".git/ic").to_str().expect("a path"), "{place}");
 }
 
 #[test]

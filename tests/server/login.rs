@@ -4,7 +4,7 @@ use std::process::Command;
 
 use ic_testkit::{Cli, Cluster, Outcome};
 
-use crate::cluster::{cluster, project_at};
+use crate::cluster::{cluster, project_at, role_of_every_day};
 
 const SECRET: &str = "correct-horse-battery";
 
@@ -97,7 +97,7 @@ fn a_password_comes_from_its_file_and_is_seen_nowhere() {
     let Some(cluster) = cluster(&[]) else { return };
     let log = |cli: &Cli| cli.dump();
     let owner = cluster.project("shop");
-    cluster.psql(&format!("CREATE ROLE ann LOGIN PASSWORD '{SECRET}'; GRANT USAGE ON SCHEMA shop TO ann; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA shop TO ann"));
+    role_of_every_day(&cluster, "ann", &format!("ALTER ROLE ann PASSWORD '{SECRET}'"));
     let hba = cluster.root().join("data/pg_hba.conf");
     let rules = std::fs::read_to_string(&hba).expect("the rules");
     std::fs::write(&hba, format!("local all ann scram-sha-256\n{rules}")).expect("the rules");
@@ -144,11 +144,7 @@ fn the_daily_role_does_the_daily_work_and_can_neither_delete_nor_truncate() {
     let owner = cluster.project("shop");
     owner.ok(["run", "create", "--goal", "Port"]);
     // As docs/FLEET.md has it.
-    cluster.psql(
-        "CREATE ROLE daily LOGIN; GRANT USAGE ON SCHEMA shop TO daily; \
-         GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA shop TO daily; \
-         REVOKE INSERT, UPDATE ON shop.refinery_schema_history FROM daily",
-    );
+    role_of_every_day(&cluster, "daily", "REVOKE INSERT, UPDATE ON shop.refinery_schema_history FROM daily");
     let daily = project_at(&cluster.url("shop").replace("ic@", "daily@"));
     assert_eq!(daily.json(["init", "--json"])["created"], false);
     let run = daily.ok(["run", "create", "--goal", "Port", "--phases", "a,b,c"]);

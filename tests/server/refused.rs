@@ -1,6 +1,6 @@
 //! What a ledger on a server does not do yet is refused with a code, and changes nothing; what is not there is said.
 
-use crate::cluster::{cluster, project_at};
+use crate::cluster::{cluster, project_at, role_of_every_day};
 
 #[test]
 fn what_reaches_beyond_the_record_is_refused_and_changes_nothing() {
@@ -156,7 +156,7 @@ fn a_reader_who_is_held_up_and_a_writer_that_is_stopped_end_within_their_time() 
 fn a_server_that_can_only_be_read_says_so() {
     let Some(cluster) = cluster(&[]) else { return };
     let cli = cluster.project("shop");
-    cluster.psql("CREATE ROLE ann LOGIN; GRANT USAGE ON SCHEMA shop TO ann; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA shop TO ann; ALTER ROLE ann SET default_transaction_read_only = on");
+    role_of_every_day(&cluster, "ann", "ALTER ROLE ann SET default_transaction_read_only = on");
     let anns = project_at(&cluster.url("shop").replace("ic@", "ann@"));
     let refused = anns.run(["--busy-timeout", "100ms", "run", "create", "--goal", "Port"]);
     assert_eq!((refused.code, refused.error().as_str()), (Some(2), "unreachable"), "{refused:?}");

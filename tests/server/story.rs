@@ -3,7 +3,7 @@
 use ic_testkit::{Cli, Cluster, Outcome};
 use serde_json::Value;
 
-use crate::cluster::{cluster, project_at};
+use crate::cluster::{cluster, project_at, role_of_every_day};
 
 /// A run with something of everything that a rollback marks.
 pub(crate) fn sprint(cli: &Cli) -> String {
@@ -200,7 +200,7 @@ fn a_url_that_leads_to_the_same_ledger_takes_the_place_of_the_one_before() {
     let at = |url: &str| cli.run(["--db", url, "init"]);
     assert_eq!(at(&cluster.url("shop")).code, Some(0));
     let run = cli.ok(["run", "create", "--goal", "Port"]);
-    cluster.psql("CREATE ROLE ann LOGIN; GRANT USAGE ON SCHEMA shop TO ann; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA shop TO ann");
+    role_of_every_day(&cluster, "ann", "");
     let anns = cluster.url("shop").replace("ic@", "ann@");
     assert_eq!(at(&anns).code, Some(0));
     let remote = std::fs::read_to_string(cli.root().join(".ic/remote")).expect("the pointer");
@@ -243,16 +243,14 @@ fn the_same_ledger_as_another_role_is_of_the_same_project() {
     let Some(cluster) = cluster(&[]) else { return };
     let cli = cluster.project("shop");
     cli.ok(["run", "create", "--goal", "Port"]);
-    cluster.psql("CREATE ROLE ann LOGIN; GRANT USAGE ON SCHEMA shop TO ann; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA shop TO ann");
+    role_of_every_day(&cluster, "ann", "");
     let below = cli.root().join("src/deep");
     std::fs::create_dir_all(&below).expect("a directory");
-    let mut call = cli.command(["run", "current"]);
-    let found =
-        Outcome::of(call.current_dir(&below).env("IC_DB", cluster.url("shop").replace("ic@", "ann@")));
+    let anns = cluster.url("shop").replace("ic@", "ann@");
+    let call = |words: &[&str]| Outcome::of(cli.command(words).current_dir(&below).env("IC_DB", &anns));
+    let found = call(&["run", "current"]);
     assert_eq!(found.code, Some(0), "{found:?}");
-    let mut call = cli.command(["where", "--json"]);
-    let place =
-        Outcome::of(call.current_dir(&below).env("IC_DB", cluster.url("shop").replace("ic@", "ann@")));
+    let place = call(&["where", "--json"]);
     assert_eq!(place.json()["project_dir"], cli.root().to_str().expect("its path"), "{place:?}");
     assert!(!below.join(".ic").exists(), "and has no store of its own there");
 }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS, Timestamp};
+use ic_store::faults::{Mode, turn_on};
 
 /// What the environment says.
 #[derive(Debug, Default, Clone)]
@@ -76,8 +77,8 @@ fn number(name: &str) -> Option<i64> {
 }
 
 /// `IC_TEST_ABORT_BEFORE=n` and `IC_TEST_SQL_LOG=path` for the ledger, `IC_TEST_RERUN` to run its write
-/// transactions twice, `IC_TEST_ONE_HOST`,
-/// `IC_TEST_CONFLICT=n` and `IC_TEST_SERIALIZABLE` for one on a server, `IC_TEST_REWIND_ABORT_BEFORE=n` for an application's database.
+/// transactions twice, `IC_TEST_ONE_HOST`, `IC_TEST_CONFLICT=n` and `IC_TEST_SERIALIZABLE` for one on a server,
+/// `IC_TEST_REWIND_ABORT_BEFORE=n` for an application's database.
 fn arm_test_hooks() {
     if let Some(n) = number("IC_TEST_REWIND_ABORT_BEFORE") {
         ic_rewind::faults::abort_before(n.unsigned_abs());
@@ -89,13 +90,13 @@ fn arm_test_hooks() {
         ic_store::faults::conflict_before(n);
     }
     if env::var_os("IC_TEST_RERUN").is_some() {
-        ic_store::faults::rerun();
+        turn_on(Mode::Rerun);
     }
     if env::var_os("IC_TEST_SERIALIZABLE").is_some() {
-        ic_store::faults::serializable();
+        turn_on(Mode::Serializable);
     }
     if env::var_os("IC_TEST_ONE_HOST").is_some() {
-        ic_store::faults::one_host();
+        turn_on(Mode::OneHost);
     }
     if let Some(path) = env::var_os("IC_TEST_SQL_LOG")
         && let Ok(file) = std::fs::File::options().create(true).append(true).open(path)

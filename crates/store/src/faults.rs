@@ -7,10 +7,22 @@ mod hooks {
     use std::fs::File;
     use std::io::Write;
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+
+    use crate::faults::Mode;
 
     static LEFT: AtomicI64 = AtomicI64::new(0);
     static LOG: Mutex<Option<File>> = Mutex::new(None);
+    /// A bit for each [`Mode`].
+    static MODES: AtomicU8 = AtomicU8::new(0);
+
+    pub(super) fn turn_on(mode: Mode) {
+        MODES.fetch_or(1 << mode as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_on(mode: Mode) -> bool {
+        MODES.load(Ordering::Relaxed) & 1 << mode as u8 != 0
+    }
 
     pub(super) fn abort_before(n: i64) {
         LEFT.store(n, Ordering::Relaxed);
@@ -22,38 +34,21 @@ mod hooks {
         }
     }
 
-    static ONE_HOST: AtomicBool = AtomicBool::new(false);
-
-    pub(super) fn one_host() {
-        ONE_HOST.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn has_one_host() -> bool {
-        ONE_HOST.load(Ordering::Relaxed)
-    }
-
     static UNTIL_CONFLICT: AtomicI64 = AtomicI64::new(0);
 
     pub(super) fn conflict_before(n: i64) {
         UNTIL_CONFLICT.store(n, Ordering::Relaxed);
     }
 
-    static SERIALIZABLE: AtomicBool = AtomicBool::new(false);
     static CHANCE: AtomicU64 = AtomicU64::new(0);
-
-    pub(super) fn serializable() {
-        // Each process has conflicts of its own; a number that is not 0.
-        CHANCE.store(u64::from(std::process::id()) | 1 << 40, Ordering::Relaxed);
-        SERIALIZABLE.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_serializable() -> bool {
-        SERIALIZABLE.load(Ordering::Relaxed)
-    }
 
     /// Whether one of twenty comes, by chance.
     fn is_one_of_twenty() -> bool {
         let mut x = CHANCE.load(Ordering::Relaxed);
+        if x == 0 {
+            // Each process has conflicts of its own; a number that is not 0.
+            x = u64::from(std::process::id()) | 1 << 40;
+        }
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
@@ -62,20 +57,10 @@ mod hooks {
     }
 
     pub(super) fn is_conflict_due() -> bool {
-        if is_serializable() && is_one_of_twenty() {
+        if is_on(Mode::Serializable) && is_one_of_twenty() {
             return true;
         }
         UNTIL_CONFLICT.load(Ordering::Relaxed) > 0 && UNTIL_CONFLICT.fetch_sub(1, Ordering::Relaxed) == 1
-    }
-
-    static RERUN: AtomicBool = AtomicBool::new(false);
-
-    pub(super) fn rerun() {
-        RERUN.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn reruns() -> bool {
-        RERUN.load(Ordering::Relaxed)
     }
 
     pub(super) fn statement(sql: &str) {
@@ -107,33 +92,31 @@ pub fn log_to(file: std::fs::File) {
     drop(file);
 }
 
-/// A ledger on a server counts as one machine's own from now on.
-pub fn one_host() {
-    #[cfg(feature = "test-hooks")]
-    hooks::one_host();
+/// What a call does differently, so that tests find out about it.
+#[derive(Debug, Clone, Copy)]
+pub enum Mode {
+    /// A ledger on a server counts as one machine's own.
+    OneHost,
+    /// Every write transaction is run twice, the first time in vain.
+    Rerun,
+    /// Write transactions on a server are serializable, and another one is in the way of one statement of twenty.
+    Serializable,
 }
 
-/// Whether [`one_host`] was called.
-pub(crate) fn has_one_host() -> bool {
+/// From now on this process works in this mode, too.
+pub fn turn_on(mode: Mode) {
     #[cfg(feature = "test-hooks")]
-    let is_so = hooks::has_one_host();
+    hooks::turn_on(mode);
     #[cfg(not(feature = "test-hooks"))]
-    let is_so = false;
-    is_so
+    let _ = mode;
 }
 
-/// From now on write transactions on a server are serializable, and another one is in the way of one statement of twenty.
-pub fn serializable() {
+/// Whether [`turn_on`] was called with it.
+pub(crate) fn is_on(mode: Mode) -> bool {
     #[cfg(feature = "test-hooks")]
-    hooks::serializable();
-}
-
-/// Whether [`serializable`] was called.
-pub(crate) fn is_serializable() -> bool {
-    #[cfg(feature = "test-hooks")]
-    let is_so = hooks::is_serializable();
+    let is_so = hooks::is_on(mode);
     #[cfg(not(feature = "test-hooks"))]
-    let is_so = false;
+    let (is_so, _) = (false, mode);
     is_so
 }
 
@@ -145,28 +128,13 @@ pub fn conflict_before(n: i64) {
     let _ = n;
 }
 
-/// Whether another transaction is in the way of the statement that comes now, as [`conflict_before`] or [`serializable`] say.
+/// Whether another transaction is in the way of the statement that comes now, as [`conflict_before`] or [`Mode::Serializable`] say.
 pub(crate) fn is_conflict_due() -> bool {
     #[cfg(feature = "test-hooks")]
     let is_due = hooks::is_conflict_due();
     #[cfg(not(feature = "test-hooks"))]
     let is_due = false;
     is_due
-}
-
-/// Every write transaction is run twice from now on, the first time in vain.
-pub fn rerun() {
-    #[cfg(feature = "test-hooks")]
-    hooks::rerun();
-}
-
-/// Whether [`rerun`] was called.
-pub(crate) fn reruns() -> bool {
-    #[cfg(feature = "test-hooks")]
-    let is_so = hooks::reruns();
-    #[cfg(not(feature = "test-hooks"))]
-    let is_so = false;
-    is_so
 }
 
 /// As before each statement, for the crates above: before each step that changes files.

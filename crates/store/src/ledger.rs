@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Context, Diagnosis, Result};
 
 use crate::connection::OpenOptions;
-use crate::faults;
+use crate::faults::{self, Mode};
 use crate::file::File;
 use crate::remembered::{Behind, said};
 use crate::server::{Server, ServerUrl, nominal_file};
@@ -78,7 +78,7 @@ impl Ledger {
 
     /// Whether one machine has the ledger for itself, so that what lies on that machine may be recorded in it: trees, processes, locks.
     pub fn is_of_one_host(&self) -> bool {
-        self.server().is_none() || faults::has_one_host()
+        self.server().is_none() || faults::is_on(Mode::OneHost)
     }
 
     /// Errors: `not_on_server` for a ledger that several machines may share; `what` begins the sentence: "A workflow".
@@ -102,7 +102,7 @@ impl Ledger {
     /// The closure is run again where a server took the transaction back for others, so it has no effects outside the transaction.
     /// Errors: `busy` when other writers held the ledger past the timeout; `disk_full`; `ledger_behind`; `unreachable`.
     pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
-        if faults::reruns() {
+        if faults::is_on(Mode::Rerun) {
             // As a server that took the transaction back for another one.
             let in_vain = || Diagnosis::new(Code::Internal, "This transaction was run in vain.");
             let _ = self.transaction(|tx| write(tx).and_then(|_| Err::<T, _>(in_vain())));

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Context, Diagnose, Diagnosis, Result};
 
 use crate::connection::OpenOptions;
+use crate::faults::Mode;
 use crate::git_dirs::{dirs_of, git_dirs, trim};
 use crate::ledger::Ledger;
 use crate::regular::read_line;
@@ -87,7 +88,7 @@ impl Place {
 
     /// As [`Ledger::is_of_one_host`], without opening it.
     pub fn is_of_one_host(&self) -> bool {
-        self.server.is_none() || faults::has_one_host()
+        self.server.is_none() || faults::is_on(Mode::OneHost)
     }
 
     /// Opens the ledger. Errors: as of [`Ledger::open`], and of [`Ledger::on_server`].
@@ -219,8 +220,11 @@ fn named_place(db: &Path, found_by: FoundBy, directory: &Path) -> Result<Place> 
 fn store_that_leads_to(url: &ServerUrl, directory: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
     for level in directory.ancestors() {
         for (usual, _) in candidates(level) {
-            if let Some(store) = usual.map(|usual| follow_pointer(&usual)).transpose()?.flatten()
+            if let Some(usual) = usual
+                && let Some(store) = follow_pointer(&usual)?
                 && remote::read(&store).is_ok_and(|found| found.is_some_and(|found| found.is_named_as(url)))
+                // What came with a clone is no store of this user's, whatever it is called.
+                && trust::require_own_ledger(&remote::path(&store), &store, &usual, level).is_ok()
             {
                 return Ok(Some((store, level.to_owned())));
             }

@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::{Client, Error};
 
 use crate::connection::OpenOptions;
+use crate::faults::Mode;
 use crate::migrate::LATEST;
 use crate::values::{Row, Source};
 use crate::{faults, migrate};
@@ -170,7 +171,7 @@ impl Server {
             return format!("{before}BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}; {version}");
         }
         // The lock of the head serializes them: the server has nothing to find out. Tests show that they would not depend on it.
-        let level = if faults::is_serializable() { "SERIALIZABLE" } else { "READ COMMITTED" };
+        let level = if faults::is_on(Mode::Serializable) { "SERIALIZABLE" } else { "READ COMMITTED" };
         // A machine that is suspended in a transaction must not hold all others up.
         format!(
             "{before}BEGIN ISOLATION LEVEL {level}; {settings}; \
