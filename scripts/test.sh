@@ -85,7 +85,7 @@ of_server() {
 # Runs them with their ledgers on a private server: through the pooler, each write transaction twice, the first time in vain, as where another
 # one was in its way. With --long also directly; as a role that can neither delete nor change tables; and serializable, with others in the way.
 on_a_server() {
-    local direct pooled
+    local direct pooled failed=0
     server_directory=$(mktemp -d)
     # The server is another user's where this one is root.
     chmod 711 "$server_directory"
@@ -102,6 +102,7 @@ on_a_server() {
         leg 'serializable' IC_TEST_SERVER="$direct" IC_TEST_SERIALIZABLE=1 -- "$@"
     fi
     leg 'through a pooler' IC_TEST_SERVER="$pooled" IC_TEST_RERUN=1 -- "$@"
+    return "$failed"
 }
 
 # leg NAME VARIABLE=VALUE... -- ARG...
@@ -114,7 +115,8 @@ leg() {
         shift
     done
     shift
-    env "${settings[@]}" cargo nextest run --locked "${go_on[@]}" -E "$(of_server)" "$@"
+    # With --long the other ways are tried after a failure, too.
+    env "${settings[@]}" cargo nextest run --locked "${go_on[@]}" -E "$(of_server)" "$@" || failed=1
 }
 
 if [[ -n $server ]]; then
