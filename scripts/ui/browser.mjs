@@ -85,12 +85,23 @@ async function addresses() {
   return places;
 }
 
+// In the browser: closes the dialog and types before anything is drawn, as a quick hand or a busy machine does. Is a line marked then?
+function typedAtOnce() {
+  const dialog = document.getElementById("keys");
+  dialog.showModal();
+  dialog.close();
+  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "j", bubbles: true }));
+  return document.querySelector("[data-row].at") !== null;
+}
+
 // With the keys alone: find the run, go to its newest point, plan, confirm, see the file gone, redo, see it back.
 async function keys() {
   const { context, page } = await enter({});
   await page.keyboard.press("?");
   assert.equal(await page.locator("#keys").evaluate((one) => one.open), true);
   await page.keyboard.press("Escape");
+  assert.equal(await page.evaluate(typedAtOnce), true, "a key right after the dialog was closed is heard");
+  await page.goto(at("/"));
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await page.waitForURL(at(`/runs/${run}`));

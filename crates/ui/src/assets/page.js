@@ -37,7 +37,8 @@
   };
 
   document.addEventListener("keydown", (event) => {
-    const writes = event.target.closest("input, textarea, select, dialog");
+    // A dialog that was just closed has the focus until the browser next draws: a key that comes before is the page's.
+    const writes = event.target.closest("input, textarea, select, dialog[open]");
     if (event.key === "Escape" && writes && writes.id === "q") writes.blur();
     if (writes || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = keys[event.key];
