@@ -1,7 +1,9 @@
 //! The command tree. Each verb's arguments stand beside its code, in `commands/`.
 
-use clap::Parser;
+use std::ffi::OsString;
+
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
 use ic_base::{Code, Diagnosis, Result};
 
 use crate::commands::{
@@ -13,6 +15,7 @@ use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::flags::Global;
 use crate::later::Later;
+use crate::named::Named;
 use crate::session::Session;
 
 /// The colours of help and of usage errors.
@@ -119,6 +122,30 @@ pub(crate) struct Cli {
     version: Option<bool>,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// The command line, parsed. Errors are those of the whole tree.
+    pub(crate) fn parsed(arguments: &[OsString]) -> core::result::Result<Self, clap::Error> {
+        if let Some(cli) = Self::named(arguments) {
+            return Ok(cli);
+        }
+        let mut tree = Self::command();
+        tree.try_get_matches_from_mut(arguments).and_then(Self::of).map_err(|error| error.format(&mut tree))
+    }
+
+    /// A command line that names a command, by a tree of that one. None if it does not parse: the whole tree says why, or shows help.
+    pub(crate) fn named(arguments: &[OsString]) -> Option<Self> {
+        let root = Global::augment_args(clap::Command::new("ic").disable_help_subcommand(true));
+        let mut tree = Command::only(root, arguments.get(1..)?);
+        Self::of(tree.try_get_matches_from_mut(arguments).ok()?).ok()
+    }
+
+    fn of(mut matches: ArgMatches) -> core::result::Result<Self, clap::Error> {
+        let global = Global::from_arg_matches_mut(&mut matches)?;
+        let command = Command::from_arg_matches_mut(&mut matches)?;
+        Ok(Self { global, version: None, command })
+    }
 }
 
 verbs! {

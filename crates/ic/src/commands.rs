@@ -18,6 +18,13 @@ macro_rules! verbs {
             $($(#[$about])* $verb($arguments),)+
         }
 
+        impl crate::named::Named for $name {
+            fn only(command: clap::Command, words: &[std::ffi::OsString]) -> clap::Command {
+                const NARROW: &[crate::named::Only] = &[$(<$arguments as crate::named::Named>::only),+];
+                crate::named::only::<Self>(command, words, NARROW)
+            }
+        }
+
         impl crate::commands::Run for $name {
             fn run(&self, session: &mut crate::session::Session) -> ic_base::Result<crate::exit::Exit> {
                 match self { $(Self::$verb(verb) => verb.run(session),)+ }

@@ -2,12 +2,15 @@
 //!
 //! A call names one noun. Building the arguments of all the others takes longer than anything else that `ic version` does.
 
+use std::ffi::OsString;
+
 use clap::builder::Resettable;
 use clap::{ArgMatches, Command, Error, FromArgMatches, Subcommand};
 use ic_base::Diagnosis;
 
 use crate::commands::Run;
 use crate::exit::Exit;
+use crate::named::Named;
 use crate::session::Session;
 
 /// The verbs `V` of a noun: parsed as `V` is, but the tree knows them only once the noun was named, or all of it is built
@@ -54,5 +57,11 @@ impl<V: Subcommand> Subcommand for Later<V> {
 impl<V: Run> Run for Later<V> {
     fn run(&self, session: &mut Session) -> Result<Exit, Diagnosis> {
         self.0.run(session)
+    }
+}
+
+impl<V: Named> Named for Later<V> {
+    fn only(command: Command, words: &[OsString]) -> Command {
+        V::only(command, words)
     }
 }

@@ -17,6 +17,7 @@ mod help;
 mod hook_log;
 mod later;
 mod man;
+mod named;
 mod output;
 #[cfg(test)]
 mod plugins;
@@ -32,8 +33,6 @@ mod views;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
-
 use crate::cli::{Cli, Command};
 use crate::environment::Environment;
 use crate::exit::Exit;
@@ -48,23 +47,15 @@ pub fn main() -> ExitCode {
         complete::answer(shell, arguments.into_iter().skip(1).collect(), &environment);
         return ExitCode::SUCCESS;
     }
-    let exit = match parse(&arguments) {
+    let exit = match Cli::parsed(&arguments) {
         Ok(cli) => run(cli, environment),
         Err(error) => {
+            let error = help::page(error, &arguments);
             let format = FormatChoice::guess(&arguments, &environment).resolve();
             failure::report_parse_error(&error, &arguments, format)
         }
     };
     ExitCode::from(exit.code())
-}
-
-/// The command line, parsed.
-fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    // The tree lives until the process ends: to take it apart costs as much as a query.
-    let tree = Box::leak(Box::new(Cli::command()));
-    let matches = tree.try_get_matches_from_mut(arguments).map_err(|error| help::page(error, arguments))?;
-    let matches = Box::leak(Box::new(matches));
-    Cli::from_arg_matches_mut(matches).map_err(|error| error.format(tree))
 }
 
 fn run(mut cli: Cli, mut environment: Environment) -> Exit {

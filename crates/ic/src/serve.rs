@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
-use clap::{CommandFactory, FromArgMatches};
 use ic_base::{Code, Diagnosis, Result};
 use ic_mcp::{Commands, Said};
 
@@ -65,9 +64,5 @@ impl Commands for Here {
 fn parsed(words: &[String]) -> Result<Cli> {
     let arguments: Vec<OsString> =
         std::iter::once("ic").chain(words.iter().map(String::as_str)).map(OsString::from).collect();
-    // Nothing of it outlives the call: the server would grow with each.
-    let mut tree = Cli::command();
-    let matches = tree.try_get_matches_from_mut(&arguments);
-    let cli = matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
-    cli.map_err(|error| failure::diagnose(&error.format(&mut tree), &arguments))
+    Cli::parsed(&arguments).map_err(|error| failure::diagnose(&error, &arguments))
 }

@@ -7,6 +7,7 @@ mod errors;
 mod files;
 mod hints;
 mod manual;
+mod named;
 mod names;
 mod plugins;
 mod schemas;

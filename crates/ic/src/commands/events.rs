@@ -5,12 +5,14 @@ mod redact;
 mod tail;
 mod verify;
 
+use crate::later::Later;
+
 verbs! {
     pub(crate) enum Verb {
         Tail(tail::Tail),
         /// Durable positions of consumers: list, commit, reset
         #[command(subcommand)]
-        Cursor(cursor::Verb),
+        Cursor(Later<cursor::Verb>),
         Verify(verify::Verify),
         Redact(redact::Redact),
     }

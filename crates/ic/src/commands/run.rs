@@ -16,6 +16,8 @@ mod set;
 mod skip;
 mod status;
 
+use crate::later::Later;
+
 verbs! {
     /// A RUN is an id, the last six or more digits of one, @ (the only active run of this project) or scope:NAME.
     pub(crate) enum Verb {
@@ -34,9 +36,9 @@ verbs! {
         Rollback(rollback::Rollback),
         /// Agents of a run: add, list, update
         #[command(subcommand)]
-        Agent(agent::Verb),
+        Agent(Later<agent::Verb>),
         /// Artifacts of a run: add, list, cat
         #[command(subcommand)]
-        Artifact(artifact::Verb),
+        Artifact(Later<artifact::Verb>),
     }
 }
