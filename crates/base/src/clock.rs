@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, SecondsFormat, Timelike, Utc};
 
 /// A moment in Unix milliseconds, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,10 +20,33 @@ impl fmt::Display for Timestamp {
     /// RFC 3339, UTC, milliseconds: `2026-02-20T16:55:15.000Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match DateTime::<Utc>::from_timestamp_millis(self.0) {
+            // A list of events has one a line: four digits of a year, which is every year that matters, take no formatter.
+            Some(time) if (0..=9999).contains(&time.year()) => {
+                f.write_str(str::from_utf8(&digits(time)).unwrap_or_default())
+            }
             Some(time) => f.write_str(&time.to_rfc3339_opts(SecondsFormat::Millis, true)),
             None => write!(f, "{}ms", self.0),
         }
     }
+}
+
+/// `2026-02-20T16:55:15.000Z`, of a year from 0 to 9999.
+fn digits(time: DateTime<Utc>) -> [u8; 24] {
+    let mut text = *b"0000-00-00T00:00:00.000Z";
+    let mut put = |end: usize, mut number: u32| {
+        for digit in text[..end].iter_mut().rev().take_while(|digit| digit.is_ascii_digit()) {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    };
+    put(4, time.year().unsigned_abs());
+    put(7, time.month());
+    put(10, time.day());
+    put(13, time.hour());
+    put(16, time.minute());
+    put(19, time.second());
+    put(23, time.timestamp_subsec_millis());
+    text
 }
 
 /// Where the time comes from.
@@ -80,6 +103,8 @@ impl Clock for FixedClock {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
+    use chrono::{NaiveDate, SecondsFormat};
+
     use super::{Timestamp, of_machine};
 
     #[test]
@@ -98,6 +123,19 @@ mod tests {
     fn prints_milliseconds_in_utc() {
         assert_eq!(Timestamp(1_771_606_515_007).to_string(), "2026-02-20T16:55:15.007Z");
         assert_eq!(Timestamp(-1).to_string(), "1969-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn every_year_prints_as_the_calendar_says() {
+        for year in [-1, 0, 1, 999, 1969, 1970, 2026, 9999, 10_000] {
+            for (month, day) in [(1, 1), (2, 28), (12, 31)] {
+                let date = NaiveDate::from_ymd_opt(year, month, day)
+                    .and_then(|date| date.and_hms_milli_opt(23, 9, 58, 40));
+                let time = date.expect("a time").and_utc();
+                let expected = time.to_rfc3339_opts(SecondsFormat::Millis, true);
+                assert_eq!(Timestamp(time.timestamp_millis()).to_string(), expected);
+            }
+        }
     }
 
     #[test]

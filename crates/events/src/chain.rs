@@ -65,9 +65,9 @@ fn field(form: &mut Sha256, value: Option<&[u8]>) {
 pub fn hex(hash: &Hash) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     // Every event of a list has one: digits are written as bytes, which are all of ASCII.
-    let mut out = Vec::with_capacity(64);
-    for byte in hash {
-        out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    let mut out = vec![0; 64];
+    for (pair, byte) in out.as_chunks_mut::<2>().0.iter_mut().zip(hash) {
+        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
     }
     String::from_utf8(out).unwrap_or_default()
 }
