@@ -24,6 +24,9 @@ const NAMED: i64 = 20;
 /// Among so many points the newest is looked for that was not undone.
 const LOOKED_AT: usize = 20;
 
+/// So many other runs are named.
+const OTHERS: usize = 3;
+
 /// A run at a glance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
@@ -33,7 +36,7 @@ pub struct Status {
     pub is_of_session: bool,
     /// Whether the caller said which run.
     pub is_named: bool,
-    /// Where it is not open itself, the runs of this project that are.
+    /// Where it is not open itself, the newest runs of this project that are, up to three.
     pub others_open: Vec<Run>,
     /// What an advance would do now; `None` for a run that does not move: it has ended, or is in the middle of a rollback.
     pub gate: Option<Outcome>,
@@ -109,7 +112,7 @@ pub fn status(
             is_named,
             others_open: match run.require_active() {
                 Ok(()) => Vec::new(),
-                Err(_) => ic_point::others_open(kernel, snapshot, run)?,
+                Err(_) => ic_point::others_open(kernel, snapshot, run, OTHERS)?,
             },
             caller: caller(kernel, snapshot)?,
             working: working(snapshot, run, is_executed)?,

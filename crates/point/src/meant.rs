@@ -157,7 +157,8 @@ fn is_of_session(snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
 
 /// Whether all open runs of this project were made for sessions.
 pub fn only_sessions(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<bool> {
-    for run in open_runs(kernel, snapshot)? {
+    const MOST: usize = 100;
+    for run in open_runs(kernel, snapshot, MOST)? {
         if !is_of_session(snapshot, &run)? {
             return Ok(false);
         }
@@ -165,9 +166,10 @@ pub fn only_sessions(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<bool> {
     Ok(true)
 }
 
-pub(super) fn open_runs(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Vec<Run>> {
-    const MOST: i64 = 100;
-    let filter = Filter { open: true, project: Some(&kernel.project.root), limit: MOST, before: None };
+/// The newest open runs of this project, up to `most`.
+pub(super) fn open_runs(kernel: &Kernel, snapshot: &Snapshot<'_>, most: usize) -> Result<Vec<Run>> {
+    let limit = i64::try_from(most).unwrap_or(i64::MAX);
+    let filter = Filter { open: true, project: Some(&kernel.project.root), limit, before: None };
     run::list(snapshot, &filter)
 }
 

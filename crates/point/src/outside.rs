@@ -55,9 +55,11 @@ pub fn prompts_outside(
     Ok(found)
 }
 
-/// The open runs of this project but this one.
-pub fn others_open(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<Run>> {
-    let mut open = open_runs(kernel, snapshot)?;
+/// The newest open runs of this project but this one, up to `most`.
+pub fn others_open(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, most: usize) -> Result<Vec<Run>> {
+    // This one may be among them.
+    let mut open = open_runs(kernel, snapshot, most + 1)?;
     open.retain(|other| other.id != run.id);
+    open.truncate(most);
     Ok(open)
 }

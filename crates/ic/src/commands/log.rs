@@ -43,7 +43,7 @@ impl Log {
         let records: Vec<LogEntryJson> =
             log.entries.iter().map(|entry| LogEntryJson::new(&run, entry)).collect();
         let (chosen, outside) = kernel.read(|snapshot| {
-            let is_alone = ic_point::others_open(&kernel, snapshot, &run)?.is_empty()
+            let is_alone = ic_point::others_open(&kernel, snapshot, &run, 1)?.is_empty()
                 && !ic_session::is_own_run(snapshot, &run.id)?;
             let chosen = Chosen::of(self.run.is_some(), is_alone);
             let newest = log.entries.first().map_or(run.seq, |entry| entry.seq);

@@ -73,9 +73,6 @@ shape! {
     }
 }
 
-/// So many other open runs are named.
-const OPEN: usize = 3;
-
 /// The columns beside a label, in a line of 80.
 const ROOM: usize = 66;
 
@@ -113,7 +110,7 @@ pub(crate) fn screen(status: &Status, now: Timestamp, back: Back) -> String {
     for unfinished in &status.unfinished {
         line("unfinished", &left(unfinished));
     }
-    for open in status.others_open.iter().take(OPEN) {
+    for open in &status.others_open {
         let id = open.id.short();
         let goal = cut_to(&plain(&ic_base::title(&open.goal)), ROOM.saturating_sub(id.len() + 2));
         line("also open", &format!("{id}  {goal}"));
