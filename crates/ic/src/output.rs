@@ -2,11 +2,11 @@
 //! the pipe has seen enough, and that is not our failure.
 
 mod capture;
+mod list;
 
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
-use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -16,6 +16,7 @@ use ic_worktree::Warning;
 use serde::Serialize;
 
 pub(crate) use capture::Capture;
+pub(crate) use list::List;
 
 use crate::exit::Exit;
 use crate::format::{Format, FormatChoice};
@@ -33,7 +34,7 @@ pub(crate) struct Output {
     /// Said once what was asked for is answered, in whatever form.
     reservation: RefCell<Option<(Code, String)>>,
     scratch: Vec<u8>,
-    writer: Box<dyn Write>,
+    writer: Box<dyn Write + Send>,
     /// Where what is said goes instead, and what is said beside it.
     capture: Option<Capture>,
 }
@@ -61,7 +62,7 @@ pub(crate) enum Written {
 impl Output {
     pub(crate) fn new(choice: &FormatChoice, pretty: bool, quiet: bool) -> Self {
         let format = choice.resolve();
-        let writer: Box<dyn Write> = match (format, io::stdout().as_fd().try_clone_to_owned()) {
+        let writer: Box<dyn Write + Send> = match (format, io::stdout().as_fd().try_clone_to_owned()) {
             // Rust's own stdout is flushed at every line: too slow for a hundred thousand records.
             (Format::Json | Format::Jsonl, Ok(fd)) => {
                 Box::new(BufWriter::with_capacity(64 * 1024, File::from(fd)))
@@ -158,7 +159,7 @@ impl Output {
 
     /// Begins a list whose records come one by one; memory stays flat.
     pub(crate) fn begin_list(&mut self) -> List<'_> {
-        List { output: self, empty: true }
+        List::new(self)
     }
 
     /// Lets `write` print bytes as they are, in every form: nothing is taken out of them, whoever looks.
@@ -342,58 +343,5 @@ impl Write for Exact<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// A list whose records come one by one.
-pub(crate) struct List<'o> {
-    output: &'o mut Output,
-    empty: bool,
-}
-
-impl List<'_> {
-    /// Prints one record; breaks when the reader is gone.
-    pub(crate) fn push(
-        &mut self,
-        record: &impl Serialize,
-        text: impl FnOnce() -> String,
-    ) -> Result<ControlFlow<()>> {
-        match self.output.format {
-            Format::Text => self.output.text(text())?,
-            Format::Jsonl => self.output.json(record)?,
-            Format::Json => {
-                self.output.raw(if self.empty { b"[" } else { b",\n" })?;
-                self.output.encode(record, false)?;
-                self.output.write_scratch()?;
-            }
-        }
-        self.empty = false;
-        Ok(if self.output.closed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    }
-
-    /// Whether anything was pushed.
-    pub(crate) fn has_begun(&self) -> bool {
-        !self.empty
-    }
-
-    /// Hands what was pushed so far to the operating system.
-    pub(crate) fn flush(&mut self) -> Result<Written> {
-        self.output.flush()
-    }
-
-    /// As [`List::end`], with `text` for people at the end: columns need to know every row.
-    pub(crate) fn end_with(self, text: impl FnOnce() -> String) -> Result<Exit> {
-        if self.output.format == Format::Text {
-            self.output.text(text())?;
-        }
-        self.end()
-    }
-
-    /// Ends the list and hands it to the operating system.
-    pub(crate) fn end(self) -> Result<Exit> {
-        if self.output.format == Format::Json {
-            self.output.raw(if self.empty { b"[]\n" } else { b"]\n" })?;
-        }
-        self.output.done()
     }
 }

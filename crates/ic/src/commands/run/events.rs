@@ -24,12 +24,15 @@ impl Events {
         kernel.read(|snapshot| {
             let run = kernel.run(snapshot, &self.run)?;
             let taken_back = TakenBack::of_run(snapshot, &run.id)?;
-            ic_events::each_of_run(snapshot, &run.id, |event| {
-                let rolled_back_by = taken_back.includes(&event);
-                list.push(&EventJson::new(&event, rolled_back_by), || {
-                    views::event::line(&event, rolled_back_by.is_some())
-                })
-            })
+            list.print_as_read(
+                |found| ic_events::each_of_run(snapshot, &run.id, found),
+                |list, event| {
+                    let rolled_back_by = taken_back.includes(&event);
+                    list.push(&EventJson::new(&event, rolled_back_by), || {
+                        views::event::line(&event, rolled_back_by.is_some())
+                    })
+                },
+            )
         })?;
         list.end()
     }
