@@ -9,6 +9,14 @@
 # --flush has every flush of the part of that name take so much longer (3ms): a laptop's disk, where a server's answers at once.
 # IC_BIN names a binary to measure instead of a release build. Needs cargo, git, the sqlite3 shell and python3.
 set -euo pipefail
+for word; do
+    case $word in
+    -h | --help)
+        sed -n '2,/^set -/s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    esac
+done
 cd "$(dirname "$0")/.."
 for tool in cargo cc git sqlite3 python3; do
     command -v "$tool" >/dev/null || { echo "bench.sh needs $tool" >&2; exit 3; }
