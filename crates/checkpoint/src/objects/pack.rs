@@ -1,8 +1,10 @@
 //! Packs: objects one after the other, compressed as one frame.
 
+use std::cell::RefCell;
+
 use ic_base::{Code, Diagnosis, Result};
 use ic_events::Hash;
-use zstd::bulk::Compressor;
+use zstd::bulk::{Compressor, Decompressor};
 
 use super::store::Form;
 
@@ -96,9 +98,20 @@ fn failed(error: &std::io::Error) -> Diagnosis {
     Diagnosis::new(Code::Internal, format!("Compressing content failed: {error}."))
 }
 
+thread_local! {
+    /// A look at a tree opens hundreds of packs: to make what zstd needs for one takes as long as to open it.
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
 /// The bytes of a pack; `None` if it is damaged.
 pub(crate) fn open(data: &[u8], size: i64) -> Option<Vec<u8>> {
     let size = usize::try_from(size).ok().filter(|size| *size <= LARGEST)?;
-    let raw = zstd::bulk::decompress(data, size).ok()?;
+    let raw = DECOMPRESSOR.with_borrow_mut(|decompressor| {
+        let decompressor = match decompressor {
+            Some(decompressor) => decompressor,
+            none => none.insert(Decompressor::new().ok()?),
+        };
+        decompressor.decompress(data, size).ok()
+    })?;
     (raw.len() == size).then_some(raw)
 }
