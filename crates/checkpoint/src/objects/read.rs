@@ -13,8 +13,11 @@ use super::pack;
 use super::store::{Form, Objects, Place, Recent, hash_of};
 use crate::tree::Tree;
 
-// Each is held unpacked: more would cost memory, and neighbours lie in few packs.
-const RECENT_PACKS: usize = 8;
+/// So many packs are held unpacked: all directories of 100,000 files lie in forty.
+const RECENT_PACKS: usize = 48;
+
+/// So many bytes of packs are held at most, and one pack in any case: some are four times as large as those of directories.
+const RECENT_BYTES: usize = 12 << 20;
 
 /// Where an object lies that was purged: nowhere, and it is not kept again. What was lost, what is a piece of a purged content, and what
 /// an older version purged has nothing there, and is kept again by whoever has it.
@@ -267,8 +270,14 @@ impl Objects {
         };
         let mut recent = self.recent();
         recent.packs.retain(|(other, _)| *other != id);
-        recent.packs.truncate(RECENT_PACKS - 1);
         recent.packs.push_front((id, raw.clone()));
+        recent.packs.truncate(RECENT_PACKS);
+        let mut held = 0;
+        let beyond = recent.packs.iter().position(|(_, pack)| {
+            held += pack.len();
+            held > RECENT_BYTES
+        });
+        recent.packs.truncate(beyond.unwrap_or(RECENT_PACKS).max(1));
         Some(raw)
     }
 
