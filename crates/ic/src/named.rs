@@ -1,4 +1,4 @@
-//! A call that names its command first is parsed by a tree of that command alone.
+//! A call is parsed by a tree of the command that it names alone.
 //!
 //! The whole tree copies every global option into each of its commands, which takes longer than a query.
 
@@ -24,7 +24,7 @@ impl<A: Args> Named for A {
 /// [`Named::only`] of a noun with the verbs `V`; `narrow` has a function for each, in their order.
 pub(crate) fn only<V: Subcommand>(noun: Command, words: &[OsString], narrow: &[Only]) -> Command {
     let mut all = V::augment_subcommands(Command::new(""));
-    // Options may stand before it. Is the word the value of one, then what is left here does not parse.
+    // Options may stand before it. If the word is the value of one, what is left here does not parse.
     let verb = |word: &OsString| all.get_subcommands().position(|verb| word.as_os_str() == verb.get_name());
     let Some((at, place)) = words.iter().enumerate().find_map(|(at, word)| Some((at, verb(word)?))) else {
         return noun;
