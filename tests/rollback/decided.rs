@@ -103,3 +103,56 @@ fn commits_that_leave_are_named_with_who_made_them_and_pushed_ones_need_a_decisi
     world.roll_back("a", &["--force-commits"]);
     assert_eq!(world.git(&["log", "-1", "--format=%s"]), "plan");
 }
+
+/// The effects that a rollback leaves as they are, each with its state.
+fn declared(world: &World) -> Vec<(String, String)> {
+    let all = world.cli.json(["compensation", "list", &world.run, "--json"]);
+    let text = |one: &Value, name: &str| one[name].as_str().expect("a word").to_owned();
+    let all = all.as_array().expect("a list").iter().map(|one| (text(one, "step"), text(one, "status")));
+    all.filter(|(step, _)| ["build", "letter"].contains(&step.as_str())).collect()
+}
+
+/// What was sent is still sent when the rollback that passed it is over: it stands in the way of the next one as of the first.
+#[test]
+fn a_pivot_that_was_passed_stands_in_the_way_again_once_that_rollback_is_aborted_or_undone() {
+    for (command, is_aborted) in [("false", true), ("true", false)] {
+        let world = story();
+        world.ic(&["compensation", "add", &world.run, "--step", "queue", "--exec", "--", command]);
+        world.ic(&[
+            "compensation",
+            "add",
+            &world.run,
+            "--step",
+            "build",
+            "--skip",
+            "--reason",
+            "ignored files",
+        ]);
+        world.ic(&["compensation", "add", &world.run, "--step", "letter", "--pivot", "--reason", "sent"]);
+        let (before, begun) = (world.status(), declared(&world));
+        for turn in 0..2 {
+            assert_eq!(flags_of(&previewed(&world, &[])), ["--past-pivot"], "{command}, {turn}");
+            let outcome = world.cli.run(world.all("a", &["--past-pivot", "--yes"]));
+            assert_eq!(outcome.code, Some(if is_aborted { 4 } else { 0 }), "{outcome:?}");
+            let skipped = declared(&world).into_iter().all(|(_, status)| status == "skipped");
+            assert!(skipped, "what is left as it is, is known to be: {:?}", declared(&world));
+            let back: &[&str] = if is_aborted {
+                &["rollback", "abort", &world.run, "--yes"]
+            } else {
+                &["redo", "--run", &world.run, "--without-effects", "--yes"]
+            };
+            world.ic(back);
+            assert_eq!(
+                (world.status(), declared(&world)),
+                (before.clone(), begun.clone()),
+                "{command}, {turn}"
+            );
+        }
+        // The rollback that stands keeps its decision.
+        if !is_aborted {
+            world.roll_back("a", &["--past-pivot"]);
+            let coverage = world.cli.json(["compensation", "coverage", &world.run, "--json"]);
+            assert!(!coverage.to_string().contains("letter"), "{coverage}");
+        }
+    }
+}

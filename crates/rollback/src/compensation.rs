@@ -242,7 +242,7 @@ pub fn run(
     if plan.undo().next().is_some() {
         saga.close()?;
     }
-    let undoing = saga.undo(&plan, request.policy, sink)?;
+    let undoing = saga.undo(&plan, request.policy, None, sink)?;
     let is_done = undoing.left.is_empty();
     // What closed the run before is not settled by the undoing of something else.
     // A cancelled run is closed anyway, and stays cancelled: nobody works in it whom a failure would have to stop.

@@ -146,7 +146,7 @@ impl<'k> Journal<'k> {
         });
         let plan = self.saga.kernel.read(|snapshot| compensation::plan(snapshot, &run, &scope, false))?;
         if plan.undo().next().is_some() {
-            let undoing = self.saga.undo(&plan, FailurePolicy::Stop, &mut Quiet)?;
+            let undoing = self.saga.undo(&plan, FailurePolicy::Stop, None, &mut Quiet)?;
             if let Some(failed) = undoing.results.iter().find(|row| row.state == State::Failed) {
                 let why = failed.last_error.as_deref().unwrap_or("its undo failed");
                 return Ok(Some(

@@ -6,6 +6,7 @@ pub(crate) mod undone;
 use std::collections::BTreeMap;
 
 use anstyle::Style;
+use ic_base::RollbackId;
 use ic_base::mask::mask;
 use ic_checkpoint::manifest::PathText;
 use ic_events::hex;
@@ -42,7 +43,7 @@ shape! {
         /// The steps that its step depends on.
         needs: Vec<String> = compensation.needs.clone(),
         dispatch_id: Option<String> = compensation.dispatch_id.as_ref().map(ToString::to_string),
-        rolled_back_by: Option<String> = compensation.rolled_back_by.as_ref().map(ToString::to_string),
+        rolled_back_by: Option<String> = undone_by(compensation).map(ToString::to_string),
         seq: i64 = compensation.seq,
         created_at: String = compensation.created_at.to_string(),
     }
@@ -159,12 +160,17 @@ impl From<&FileBefore> for BeforeJson {
     }
 }
 
+/// The rollback that undid the effect. What it left as it is, it left for as long as it stands; that is not rolled back.
+fn undone_by(compensation: &Compensation) -> Option<&RollbackId> {
+    compensation.rolled_back_by.as_ref().filter(|_| compensation.state != State::Skipped)
+}
+
 /// Compensations, one a line, and what is to be known about those that failed.
 pub(crate) fn list(all: &[Compensation]) -> String {
     let mut table = Table::new(&["COMPENSATION", "STATE", "TRIES", "STEP", "PHASE", "UNDONE BY", "ABOUT"]);
     for one in all {
         let state = one.state.as_str();
-        let rolled_back = if one.rolled_back_by.is_some() { ", rolled back" } else { "" };
+        let rolled_back = if undone_by(one).is_some() { ", rolled back" } else { "" };
         table.row(vec![
             Cell::new(style::STRONG, one.id.short()),
             Cell::new(state_style(one.state), &format!("{state}{rolled_back}")),

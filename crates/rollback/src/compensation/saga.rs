@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ic_base::{CompensationId, Diagnose, Result, RunId, Timestamp};
+use ic_base::{CompensationId, Diagnose, Result, RollbackId, RunId, Timestamp};
 use ic_events::{EventType, NewEvent};
 use ic_kernel::Kernel;
 use ic_phase::{Run, RunStatus, run};
@@ -63,6 +63,13 @@ pub struct Undoing {
     pub left: Vec<CompensationId>,
     /// Whether an undo failed.
     pub has_failed: bool,
+}
+
+/// Where effects are undone, and as part of what.
+struct UndoSite<'a> {
+    workspace: Workspace<'a>,
+    run: &'a Run,
+    rollback: Option<&'a RollbackId>,
 }
 
 impl<'k> Saga<'k> {
@@ -180,10 +187,17 @@ impl<'k> Saga<'k> {
     }
 
     /// Undoes what is planned. Policy [`FailurePolicy::Stop`]: the first failure ends it. [`FailurePolicy::Continue`]: the rest
-    /// goes on, save what something that failed depends on.
-    pub fn undo(&self, plan: &UndoPlan, policy: FailurePolicy, sink: &mut dyn Sink) -> Result<Undoing> {
+    /// goes on, save what something that failed depends on. What is left as it is, as declared, is left for as long as `rollback` stands.
+    pub fn undo(
+        &self,
+        plan: &UndoPlan,
+        policy: FailurePolicy,
+        rollback: Option<&RollbackId>,
+        sink: &mut dyn Sink,
+    ) -> Result<Undoing> {
         let run = self.run()?;
-        let workspace = Workspace::of_run(self.kernel, &run, self.settings)?;
+        let site =
+            UndoSite { workspace: Workspace::of_run(self.kernel, &run, self.settings)?, run: &run, rollback };
         // What a predecessor left running must not meet what is undone now, whether that is meant or not.
         self.end_children()?;
         let (mut results, mut failed) = (Vec::new(), Vec::new());
@@ -197,7 +211,7 @@ impl<'k> Saga<'k> {
             if !blocked.left.is_empty() {
                 continue;
             }
-            let result = self.undo_one(&plan.compensations[at], &run, &workspace, sink)?;
+            let result = self.undo_one(&plan.compensations[at], &site, sink)?;
             match result.state {
                 State::Done | State::Skipped => undone.insert(at),
                 State::Registered | State::Armed | State::Running | State::Failed => {
@@ -216,15 +230,14 @@ impl<'k> Saga<'k> {
     fn undo_one(
         &self,
         compensation: &Compensation,
-        run: &Run,
-        workspace: &Workspace<'_>,
+        site: &UndoSite<'_>,
         sink: &mut dyn Sink,
     ) -> Result<Compensation> {
         let log = self.log_file(&format!("undo-{:04}.log", compensation.ord))?;
         let ground = Ground {
-            root: &workspace.root,
-            directory: &run.project_dir,
-            objects: &workspace.objects,
+            root: &site.workspace.root,
+            directory: &site.run.project_dir,
+            objects: &site.workspace.objects,
             environment: vec![("IC_DB".into(), self.kernel.ledger.name().into())],
             log,
         };
@@ -242,7 +255,13 @@ impl<'k> Saga<'k> {
                 Undone::Skipped(why) => End::Skipped(why),
                 Undone::Failed(why) => End::Failed(why),
             };
-            current = self.write(|tx, now| compensation::finish(tx, now, &current, end))?;
+            current = self.write(|tx, now| {
+                let ended = compensation::finish(tx, now, &current, end)?;
+                if let Some(rollback) = site.rollback.filter(|_| ended.state == State::Skipped) {
+                    compensation::mark_left(tx, &ended, rollback)?;
+                }
+                Ok(ended)
+            })?;
             sink.ended(&current);
             let pause = current.action.how().and_then(|how| how.pause_after(attempt));
             match pause {

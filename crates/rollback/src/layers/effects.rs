@@ -62,7 +62,7 @@ fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut 
         Diagnosis::new(Code::Internal, "Effects are to be undone, and no caller is told of them.")
     })?;
     let around = around::keep_before_effects(saga, remembered, step, plan)?;
-    let undoing = saga.undo(plan, FailurePolicy::Stop, sink)?;
+    let undoing = saga.undo(plan, FailurePolicy::Stop, Some(&remembered.id), sink)?;
     let around = around::keep_after_effects(saga, remembered, step, plan, around)?;
     let failed = undoing.results.iter().find(|result| result.state == State::Failed).cloned();
     let over = effects_over(saga, remembered, &undoing.results)?;

@@ -55,7 +55,7 @@ fn a_durable_compensation_is_run_by_whoever_comes_after() {
 
     let saga = effects::Saga::take(&place.kernel, &place.settings, &run.id).unwrap();
     let plan = place.kernel.read(|s| effects::plan(s, &run, &effects::Scope::All, false)).unwrap();
-    saga.undo(&plan, FailurePolicy::Stop, &mut Silent).unwrap();
+    saga.undo(&plan, FailurePolicy::Stop, None, &mut Silent).unwrap();
     assert_eq!(fs::read_to_string(place.root().join("dropped")).unwrap(), "db\n");
 }
 
