@@ -94,6 +94,12 @@ function typedAtOnce() {
   return document.querySelector("[data-row].at") !== null;
 }
 
+// In the browser: the line that is marked, and whether it cannot be undone.
+function marked() {
+  const row = document.querySelector("[data-row].at");
+  return row && { title: row.querySelector("[data-open]").getAttribute("href"), isKept: !row.querySelector("[data-undo]") };
+}
+
 // With the keys alone: find the run, go to its newest point, plan, confirm, see the file gone, redo, see it back.
 async function keys() {
   const { context, page } = await enter({});
@@ -125,9 +131,9 @@ async function keys() {
   assert.equal(has("late.txt"), true, "the file is back");
   // On a line that cannot be undone the key means no other line.
   await page.goto(at(`/runs/${run}`));
-  const line = await page.locator("[data-row]").evaluateAll((all) => all.findIndex((one) => !one.querySelector("[data-undo]")));
-  assert.ok(line >= 0, "the rollback stands in the list");
-  for (let n = 0; n <= line; n += 1) await page.keyboard.press("j");
+  const lines = await page.locator("[data-row]").count();
+  for (let n = 0; n < lines && !(await page.evaluate(marked))?.isKept; n += 1) await page.keyboard.press("j");
+  assert.equal((await page.evaluate(marked)).isKept, true, "the rollback stands in the list");
   await page.keyboard.press("u");
   await page.waitForTimeout(500);
   assert.equal(page.url(), at(`/runs/${run}`), "nothing is planned");
@@ -136,6 +142,23 @@ async function keys() {
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/search\?q=card/);
   console.log("undone and redone with the keys alone");
+  await context.close();
+}
+
+// A line that comes above moves no mark to another line, whether the line has the focus or not.
+async function marks() {
+  const { context, page } = await enter({});
+  await page.goto(at(`/runs/${run}`));
+  for (let n = 0; n < 2; n += 1) await page.keyboard.press("j");
+  for (const hasFocus of [true, false]) {
+    const before = await page.evaluate(marked);
+    assert.notEqual(before, null, "a line is marked");
+    if (!hasFocus) await page.evaluate(() => document.activeElement.blur());
+    ic("checkpoint", "create", "--run", run, "--message", `above, ${hasFocus}`);
+    await page.locator("[data-row]", { hasText: `above, ${hasFocus}` }).waitFor();
+    assert.deepEqual(await page.evaluate(marked), before, `the mark stays, ${hasFocus}`);
+  }
+  console.log("a mark stays on its line");
   await context.close();
 }
 
@@ -186,6 +209,7 @@ async function follow(seconds) {
 await keys();
 await plain();
 await looks();
+await marks();
 await follow(Number(process.env.SECONDS_TO_FOLLOW ?? 20));
 assert.deepEqual(complaints, []);
 await browser.close();

@@ -5,6 +5,10 @@
   const rows = () => [...document.querySelectorAll("[data-row]")];
   let at = -1;
 
+  const opener = (row) => row.querySelector("[data-open]") || row.querySelector("a");
+  // What a line is, whatever comes above it: its number changes when the page renews itself.
+  const nameOf = (row) => row && (row.id || opener(row)?.getAttribute("href"));
+
   // Keys -------------------------------------------------------------------------------------------
 
   const mark = (index) => {
@@ -12,7 +16,7 @@
     if (all.length === 0) return;
     at = Math.max(0, Math.min(index, all.length - 1));
     all.forEach((row, n) => row.classList.toggle("at", n === at));
-    const link = all[at].querySelector("[data-open]") || all[at].querySelector("a");
+    const link = opener(all[at]);
     if (link) link.focus({ preventScroll: true });
     all[at].scrollIntoView({ block: "nearest" });
   };
@@ -76,7 +80,9 @@
   const put = (fresh) => {
     const main = document.getElementById("main");
     if (!fresh || fresh.innerHTML === main.innerHTML) return;
+    const row = rows()[at], marked = nameOf(row);
     const focused = document.activeElement, href = main.contains(focused) && focused.getAttribute("href");
+    const isOfRow = row !== undefined && row.contains(focused);
     const box = document.querySelector("[data-to-end]");
     const left = box && box.scrollLeft, wasAtEnd = box && box.scrollLeft + box.clientWidth >= box.scrollWidth - 4;
     const open = [...main.querySelectorAll("details[open]")].map((one) => one.closest("[id]")).filter(Boolean).map((one) => one.id);
@@ -84,11 +90,10 @@
     open.forEach((id) => document.querySelector(`#${CSS.escape(id)} details`)?.setAttribute("open", ""));
     const again = document.querySelector("[data-to-end]");
     if (again) again.scrollLeft = wasAtEnd ? again.scrollWidth : left;
-    if (href) {
-      const link = main.querySelector(`a[href="${CSS.escape(href)}"]`);
-      if (link) { link.focus({ preventScroll: true }); at = rows().indexOf(link.closest("[data-row]")); }
-    }
-    if (at >= 0) rows().forEach((row, n) => row.classList.toggle("at", n === at));
+    at = marked ? rows().findIndex((one) => nameOf(one) === marked) : -1;
+    rows().forEach((one, n) => one.classList.toggle("at", n === at));
+    const place = isOfRow ? rows()[at] : main;
+    if (href) place?.querySelector(`a[href="${CSS.escape(href)}"]`)?.focus({ preventScroll: true });
   };
 
   const listen = () => {
