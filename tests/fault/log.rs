@@ -99,7 +99,7 @@ fn an_older_copy_in_the_ledgers_place_is_read_with_a_warning_and_written_when_it
     let read = cli.run(["run", "phase", &run, "--format", "text"]);
     assert_eq!((read.code, read.stdout.contains("p0")), (Some(0), true), "{read:?}");
     assert!(read.stderr.starts_with("warning"), "{read:?}");
-    // A script learns of it as well, beside the answer; a call that fails says one thing.
+    // A script learns of it as well, beside the answer; a call that fails says it in its one line.
     let read = cli.run(["run", "status", &run, "--json"]);
     let warning: serde_json::Value = serde_json::from_str(&read.stderr).expect("one line of JSON");
     assert_eq!(
@@ -108,7 +108,11 @@ fn an_older_copy_in_the_ledgers_place_is_read_with_a_warning_and_written_when_it
         "{read:?}"
     );
     assert_eq!(cli.run(["run", "status", &run, "--json", "--quiet"]).stderr, "");
-    assert_eq!(cli.run(["run", "status", "none", "--json"]).stderr.lines().count(), 1);
+    let lost = cli.run(["run", "status", "abcdef12", "--json"]);
+    let error: serde_json::Value = serde_json::from_str(&lost.stderr).expect("one line of JSON");
+    assert_eq!(error["error"]["code"], "run_not_found", "{lost:?}");
+    assert_eq!(error["error"]["details"]["ledger_behind"], true, "{lost:?}");
+    assert!(error["error"]["hint"].as_str().is_some_and(|hint| hint.contains("--accept-older")), "{lost:?}");
     assert_eq!(cli.refused(["run", "advance", &run]), (Some(2), "ledger_behind".to_owned()));
     assert_eq!(cli.run(["health"]).code, Some(2));
     cli.ok(["health", "--accept-older"]);

@@ -218,5 +218,5 @@ pub(crate) fn run_in(session: &mut Session, command: &Command) -> Result<Exit> {
         return Err(Diagnosis::new(Code::Usage, "Only ic run history draws a diagram (--format mermaid).")
             .hint("use --format json, jsonl or text"));
     }
-    command.run(session)
+    command.run(session).map_err(|failure| session.output.with_reservation(failure))
 }

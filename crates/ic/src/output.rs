@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
-use ic_base::{Code, Diagnose, Result};
+use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_worktree::Warning;
 use serde::Serialize;
 
@@ -222,9 +222,19 @@ impl Output {
     }
 
     /// Has a warning follow the answer, also in JSON, where it is a line on stderr: `{"warning": {"code", "message"}}`. A call that fails
-    /// says why instead.
+    /// has it in its error: [`Self::with_reservation`].
     pub(crate) fn warn_after(&self, code: Code, message: String) {
         self.reservation.replace(Some((code, message)));
+    }
+
+    /// A failure with what was to be said after the answer as its hint: what was not found may be in what is missing.
+    pub(crate) fn with_reservation(&self, failure: Diagnosis) -> Diagnosis {
+        match self.reservation.take() {
+            Some((code, message)) if failure.code() != code => failure
+                .hint(format!("{message} Restore what is missing, or accept this ledger as it is: ic health --accept-older"))
+                .detail(code.as_str(), true),
+            _ => failure,
+        }
     }
 
     fn say_reservation(&self) {
