@@ -9,7 +9,9 @@ use crate::filled::Filled;
 #[test]
 fn a_full_output_is_not_success() {
     let filled = Filled::new();
-    for verb in filled.reads() {
+    let helps = ["--help", "-h", "--version", "help run", "run --help", "run list -h"];
+    let helps = helps.iter().map(|words| words.split(' ').collect());
+    for verb in filled.reads().into_iter().chain(helps) {
         let full = File::options().write(true).open("/dev/full").expect("/dev/full");
         let output = filled.cli.command(&verb).stdout(full).output().expect("start ic");
         let stderr = String::from_utf8_lossy(&output.stderr);

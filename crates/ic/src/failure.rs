@@ -1,10 +1,11 @@
 //! Errors as a script or a person sees them, on stderr.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
-use ic_base::{Code, Diagnosis};
+use ic_base::{Code, Diagnose, Diagnosis};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -60,8 +61,12 @@ pub(crate) fn report(diagnosis: &Diagnosis, format: Format, quiet: bool) -> Exit
 pub(crate) fn report_parse_error(error: &clap::Error, arguments: &[OsString], format: Format) -> Exit {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         // Help that nobody reads to its end is no failure.
-        let _ = error.print();
-        return Exit::Done;
+        let printed = error.print().or_else(|failed| match failed.kind() {
+            io::ErrorKind::BrokenPipe => Ok(()),
+            _ => Err(failed),
+        });
+        let printed = printed.while_doing(|| "writing to standard output".to_owned());
+        return printed.map_or_else(|failure| report(&failure, format, false), |()| Exit::Done);
     }
     report(&diagnose(error, arguments), format, false)
 }

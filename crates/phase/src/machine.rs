@@ -144,7 +144,8 @@ pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<V
         } else {
             let (id, phase) = (run.id.short(), ic_base::shell_word(target));
             format!(
-                "to roll back what was done in this phase too: ic run rollback {id} --to-phase {phase} --include-target --yes"
+                "to roll back what was done in this phase too: ic run rollback {id} --to-phase {phase} --include-target --dry-run; \
+                 with --layer=all its effects, files and rows as well"
             )
         };
         return Err(Diagnosis::new(Code::AlreadyAtPhase, format!("The run already is at {target}."))
