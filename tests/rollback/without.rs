@@ -456,3 +456,38 @@ fn a_rollback_of_the_run_since_is_undone_first() {
         );
     }
 }
+
+/// The undo of one dispatch passed an effect that cannot be undone. It is lifted with its decision, and made again with it.
+#[test]
+fn what_an_undo_left_as_it_was_is_left_again_when_that_undo_is_made_again() {
+    let world = in_git().begun();
+    let first = begin(&world, "first");
+    for (step, kind) in [("build", "--skip"), ("letter", "--pivot")] {
+        world.ic(&["compensation", "add", &world.run, "--step", step, kind, "--dispatch", &first]);
+    }
+    world.write("a.txt", "first\n");
+    end(&world, &first);
+    let second = did(&world, "second", || world.write("b.txt", "second\n"));
+    let effects = || -> Vec<(Value, Value)> {
+        let all = world.cli.json(["compensation", "list", &world.run, "--json"]);
+        let all = all.as_array().expect("a list").iter();
+        all.map(|one| (one["status"].clone(), one["rolled_back_by"].clone())).collect()
+    };
+    let all_are = |state: &str| {
+        let expected = (json!(state), Value::Null);
+        assert_eq!(effects(), [expected.clone(), expected], "{state}");
+    };
+    all_are("armed");
+    let alone = undone(&world, &first, &["--past-pivot"])["rollback_id"].as_str().expect("an id").to_owned();
+    all_are("skipped");
+    for _ in 0..2 {
+        let back = world.cli.json(["undo", &format!("dispatch:{second}"), "--yes", "--json"]);
+        assert_eq!(back["reinstated"], json!([alone]), "{back}");
+        all_are("armed");
+        world.ic(&["redo", "--yes"]);
+        all_are("skipped");
+    }
+    world.ic(&["rollback", "undo", &alone, "--without-effects", "--yes"]);
+    all_are("armed");
+    world.cli.ok(["events", "verify"]);
+}

@@ -3,12 +3,13 @@
 //! What one dispatch did may be undone, and then the run go back to before that undo: the dispatch's work stands again there. The undo is
 //! lifted as the run goes back, and made again if that itself is undone.
 
-use ic_base::{DispatchId, Result, RollbackId, Timestamp};
+use ic_base::{CompensationId, DispatchId, Result, RollbackId, Timestamp};
 use ic_dispatch::{cancel, cancel_by_phases, dispatch};
+use ic_journal::steps::{self, StepKind};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_phase::skip;
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
-use ic_saga::compensation as effects;
+use ic_saga::compensation::{self as effects, End, State};
 use ic_store::Transaction;
 use serde_json::{Value, json};
 
@@ -60,7 +61,23 @@ pub(super) fn on(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Re
         let agents = agent::taken_back(tx, &cut, &dispatches.iter().collect())?;
         cancel_agents_by_phases(tx, now, &agents, remembered.epoch, id)?;
         effects::mark(tx, &effects::taken_back(tx, &cut)?, id)?;
+        leave_again(tx, now, id)?;
         table::set_status(tx, now, id, RollbackStatus::Done)?;
+    }
+    Ok(())
+}
+
+/// Leaves as they are the effects that a rollback had left so: it stands again, and so does what was decided for it.
+fn leave_again(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId) -> Result<()> {
+    let steps = steps::of_rollback(tx, id)?;
+    let told = steps.iter().filter(|step| step.kind == StepKind::Effects);
+    let told = told.filter_map(|step| step.detail["compensations"].as_array()).flatten();
+    for one in told.filter(|pair| pair[1] == State::Skipped.as_str()).filter_map(|pair| pair[0].as_str()) {
+        let one = effects::get(tx, &CompensationId::from_ledger(one.to_owned()))?;
+        if one.state.is_open() {
+            let why = format!("the rollback {} left it, and stands again", id.short());
+            effects::mark_left(tx, &effects::finish(tx, now, &one, End::Skipped(&why))?, id)?;
+        }
     }
     Ok(())
 }
