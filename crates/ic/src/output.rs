@@ -12,6 +12,7 @@ use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_store::WHEN_BEHIND;
 use ic_worktree::Warning;
 use serde::Serialize;
 
@@ -227,14 +228,15 @@ impl Output {
         self.reservation.replace(Some((code, message)));
     }
 
-    /// A failure with what was to be said after the answer as its hint: what was not found may be in what is missing.
+    /// A failure with what was to be said after the answer before its hint: what was not found may be in what is missing.
     pub(crate) fn with_reservation(&self, failure: Diagnosis) -> Diagnosis {
-        match self.reservation.take() {
-            Some((code, message)) if failure.code() != code => failure
-                .hint(format!("{message} Restore what is missing, or accept this ledger as it is: ic health --accept-older"))
-                .detail(code.as_str(), true),
-            _ => failure,
-        }
+        let Some((code, message)) = self.reservation.take().filter(|(code, _)| *code != failure.code())
+        else {
+            return failure;
+        };
+        let first = format!("{}: {WHEN_BEHIND}", message.trim_end_matches('.'));
+        let hint = failure.get_hint().map_or_else(|| first.clone(), |hint| format!("{first}; {hint}"));
+        failure.hint(hint).detail(code.as_str(), true)
     }
 
     fn say_reservation(&self) {

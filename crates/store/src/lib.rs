@@ -50,7 +50,7 @@ pub use known::Identity;
 pub use ledger::Ledger;
 pub use locate::{FoundBy, Lookup, Place, initial_place, locate, named_from, project_root};
 pub use migrate::LATEST;
-pub use remembered::{Behind, accept};
+pub use remembered::{Behind, WHEN_BEHIND, accept};
 pub use server::schema::Migrated;
 pub use server::{Host, ServerUrl, Tls, keep_connections};
 pub use side::{Durability, Side, SideSchema, accept_side, remove_side};

@@ -21,6 +21,10 @@ use crate::{faults, values};
 const LOOKS: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
+/// What to do about a ledger that is behind what its store remembers.
+pub const WHEN_BEHIND: &str =
+    "restore what is missing, or accept this ledger as it is: ic health --accept-older";
+
 /// A ledger whose events end before what its store remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behind {
@@ -337,7 +341,7 @@ pub(crate) fn foreign_log(path: &Path) -> Diagnosis {
 
 fn refusal(path: &Path, behind: &Behind) -> Diagnosis {
     Diagnosis::new(Code::LedgerBehind, said(path, behind))
-        .hint("reading works; restore what is missing, or accept this ledger as it is: ic health --accept-older")
+        .hint(format!("reading works; {WHEN_BEHIND}"))
         .detail("db", path.to_string_lossy().into_owned())
         .detail("seq", behind.seq)
         .detail("remembered_seq", behind.remembered)

@@ -25,7 +25,7 @@ the JSON are in [schemas/](schemas/README.md), the error codes in [errors/](erro
 
 In JSON form an error is one line on stderr: `{\"error\": {\"code\", \"message\", \"hint\", \"details\"}}`; in text form it is
 `error: ...` and `hint: ...`. What must be known of an answer whatever is done with it, that the ledger is behind what its store remembers,
-follows it in JSON form as a line on stderr: `{\"warning\": {\"code\", \"message\"}}`. Of an error it is the hint.
+follows it in JSON form as a line on stderr: `{\"warning\": {\"code\", \"message\"}}`. In an error it stands before the hint.
 
 A `--dry-run` exits as the real call with `--yes` and the same flags would begin or be refused: 0 if it would begin, else 1, 2 or 3,
 never 4. A plan that is refused because it would overwrite something, or because of a step that cannot be undone, is printed with its
