@@ -39,6 +39,37 @@ fn a_rollback_from_the_end_of_the_chain_says_that_the_run_is_active_again() {
 }
 
 #[test]
+fn a_rollback_within_a_phase_does_not_say_that_the_phase_changes() {
+    let world = in_git().begun();
+    world.advance();
+    world.ic(&["checkpoint", "create", "--run", &world.run, "--name", "here"]);
+    world.write("README", "ruined\n");
+    let before = world.status();
+    let words = ["undo", "checkpoint:here", "--run", &world.run];
+    let said = world.ic(&text(&[&words[..], &["--dry-run"]].concat()));
+    assert!(said.contains("the run stays as it is") && !said.contains("the phase changes"), "{said}");
+    world.ic(&text(&[&words[..], &["--yes"]].concat()));
+    assert_eq!(world.status(), before);
+}
+
+#[test]
+fn a_point_from_after_the_end_of_a_run_leads_to_its_files() {
+    let world = in_git().begun();
+    (0..5).for_each(|_| world.advance());
+    let id = world.ic(&["checkpoint", "create", "--run", &world.run, "--name", "here"]);
+    let kept = world.read("README");
+    world.write("README", "ruined\n");
+    let refused = world.cli.run(["undo", "checkpoint:here", "--run", &world.run, "--yes"]);
+    let said = &refused.stderr;
+    assert_eq!((refused.code, refused.error()), (Some(1), "terminal_phase".to_owned()), "{said}");
+    let short = &id[id.len() - 8..];
+    let way = format!("ic checkpoint restore {short}");
+    assert!(said.contains(&way) && said.contains("ic log"), "{said}");
+    world.ic(&["checkpoint", "restore", short, "--yes"]);
+    assert_eq!(world.read("README"), kept);
+}
+
+#[test]
 fn a_rollback_that_undoes_effects_does_not_say_that_only_the_phase_moves() {
     let world = in_git().begun();
     world.advance();

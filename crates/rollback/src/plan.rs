@@ -64,7 +64,7 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
 ///
 /// Errors: those of [`make`].
 pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: Place) -> Result<Plan> {
-    machine::check_rollback(&run, &place.phase, true)?;
+    machine::check_rollback(&run, &place.phase, true).map_err(|error| at_the_end(&run, &place, error))?;
     let cut = Cut {
         run_id: run.id.clone(),
         seq: place.seq,
@@ -74,6 +74,19 @@ pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: Place) -> Result
     };
     let plan = of_cut(snapshot, run, cut, (&place.phase, false))?;
     Ok(Plan { point: Some(place.reference), ..plan })
+}
+
+/// The words of a refusal for a place within a phase: no phase was named that another one could be named for.
+fn at_the_end(run: &Run, place: &Place, error: Diagnosis) -> Diagnosis {
+    if error.code() != Code::TerminalPhase {
+        return error;
+    }
+    let earlier =
+        format!("name a point from before the run was completed, of those that ic log {} lists", run.id.short());
+    match place.reference.strip_prefix("checkpoint:") {
+        Some(id) => error.hint(format!("the files alone: ic checkpoint restore {id}; or {earlier}")),
+        None => error.hint(earlier),
+    }
 }
 
 /// Plans to undo what one dispatch and its descendants did, and nothing else: the run stays where it is, and what others did since stays, too.

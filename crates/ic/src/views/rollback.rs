@@ -293,13 +293,20 @@ fn details(plan: &Plan, has_effects: bool) -> String {
             s.reason.as_deref().unwrap_or("").into(),
         ]);
     }
-    let moves = match (has_effects, plan.reopens()) {
-        (true, _) => "No dispatch, artifact, agent or skip is marked.",
-        (false, true) => "In the record, only the phase and the status of the run change.",
-        (false, false) => "In the record, only the phase changes.",
-    };
-    let text = table.render(moves);
+    let text = table.render(where_nothing_is_marked(plan, has_effects));
     text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+/// What changes in the record where it marks nothing.
+fn where_nothing_is_marked(plan: &Plan, has_effects: bool) -> &'static str {
+    let moves = plan.run.phase != plan.to_phase;
+    match (moves, plan.reopens()) {
+        _ if has_effects => "No dispatch, artifact, agent or skip is marked.",
+        (true, true) => "In the record, only the phase and the status of the run change.",
+        (true, false) => "In the record, only the phase changes.",
+        (false, true) => "In the record, only the status of the run changes.",
+        (false, false) => "In the record, the run stays as it is; the rollback is noted there.",
+    }
 }
 
 fn dispatch_row(verb: &str, d: &Dispatch) -> Vec<Cell> {
