@@ -75,7 +75,7 @@ fn a_pipe_gets_json_unless_something_else_is_said() {
 #[test]
 fn a_bad_default_format_is_refused() {
     let project = with_two_projects();
-    for bad in ["yaml", "JSON", " json"] {
+    for bad in ["yaml", "JSON", " json", "mermaid"] {
         let outcome = project.run_with("IC_FORMAT", bad, "run status scope:sprint-12");
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "invalid_value"), "{bad}");
     }
@@ -115,6 +115,14 @@ fn pretty_indents_and_changes_nothing() {
         assert_eq!(pretty.json(), project.json(line));
         assert_eq!(project.ok(&format!("{line} --json")).lines().count(), 1, "{line}");
     }
+    // Lists that are printed record by record.
+    for line in ["run events @", "events tail", "events tail --limit 1", "dispatch list"] {
+        let pretty = project.run(&format!("{line} --json --pretty"));
+        assert_eq!(pretty.json(), project.json(line));
+        assert!(pretty.stdout.starts_with("[\n  {\n    \""), "{line}: {pretty:?}");
+        assert!(pretty.stdout.ends_with("\n  }\n]\n"), "{line}: {pretty:?}");
+    }
+    assert_eq!(Project::new().ok("events tail --json --pretty"), "[]");
 }
 
 #[test]

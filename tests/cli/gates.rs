@@ -281,6 +281,17 @@ fn a_phase_without_work_passes_with_a_warning() {
 }
 
 #[test]
+fn an_advance_says_whether_it_completes_the_run() {
+    let project = Project::new();
+    project.ok("run create --goal g --phases a,b,c");
+    for (says, status) in [(false, "active"), (true, "completed")] {
+        let advanced = project.run("run advance @ --disable-gates --reason r --format text");
+        assert_eq!(advanced.stdout.contains("The run is completed."), says, "{advanced:?}");
+        assert_eq!(project.json("run list")[0]["status"], status);
+    }
+}
+
+#[test]
 fn the_newest_verdict_of_the_phase_decides() {
     let project = Project::new();
     let gates = r#"{"a->b": [{"check": "verdict_exists"}], "b->c": [{"check": "verdict_exists"}]}"#;

@@ -101,6 +101,8 @@ fn what_could_stand_there_is_named() {
         ("-C / run --json", "create, list, status"),
         ("run qqq agent", "create, list, status"),
         ("run agent", "add, list, update"),
+        ("help run qqq", "create, list, status"),
+        ("run agent help qqq", "add, list, update"),
         ("--json run agent qqq", "add, list, update"),
     ] {
         let outcome = project.run(&format!("{line} --format json"));
@@ -115,6 +117,7 @@ fn what_could_stand_there_is_named() {
         ("run create", "ic run create --goal "),
         ("completions tcsh", "possible values: bash, zsh, fish"),
         ("run lis", "did you mean list?"),
+        ("run crete", "did you mean create or reopen?"),
     ] {
         let outcome = project.run(&format!("{line} --format json"));
         assert_eq!(outcome.code, Some(3), "{line}: {outcome:?}");

@@ -87,8 +87,12 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
     let suggestion =
         [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
             .into_iter()
-            .find_map(context)
-            .map(|text| format!("did you mean {text}?"));
+            .find_map(|kind| match error.get(kind)? {
+                // The parser names the nearest one last.
+                ContextValue::Strings(texts) => did_you_mean(texts.iter().rev().cloned().collect()),
+                ContextValue::String(text) => did_you_mean(vec![text.clone()]),
+                _ => None,
+            });
     let values = context(ContextKind::ValidValue).filter(|values| !values.is_empty());
     let values = values.map(|values| format!("possible values: {values}"));
     let hint = match (suggestion, values) {
@@ -119,6 +123,8 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
 fn possible_commands(arguments: &[OsString], unknown: Option<&str>) -> String {
     let tree = whole_tree();
     let known = arguments.iter().take_while(|argument| unknown.is_none_or(|word| *argument != word));
+    // What is asked about a command is not below the command that is asked.
+    let known = known.filter(|argument| *argument != "help");
     let names: Vec<&str> = innermost(&tree, known).get_subcommands().map(Command::get_name).collect();
     format!("possible commands: {}", names.join(", "))
 }
@@ -129,9 +135,15 @@ fn elsewhere(unknown: Option<&str>) -> Option<String> {
     let tree = whole_tree();
     let mut found = Vec::new();
     collect(&tree, "ic", unknown?, &mut found);
-    let last = found.pop()?;
-    (found.len() < FEW).then(|| match found.as_slice() {
+    if found.len() > FEW { None } else { did_you_mean(found) }
+}
+
+/// `did you mean a, b, or c?`, the nearest first; `None` where there is nothing near.
+fn did_you_mean(mut near: Vec<String>) -> Option<String> {
+    let last = near.pop()?;
+    Some(match near.as_slice() {
         [] => format!("did you mean {last}?"),
+        [one] => format!("did you mean {one} or {last}?"),
         others => format!("did you mean {}, or {last}?", others.join(", ")),
     })
 }

@@ -57,7 +57,7 @@ impl FormatChoice {
     /// Errors: `invalid_value` if `IC_FORMAT` is not a format (the flag is checked by the parser).
     pub(crate) fn validate(&self) -> Result<()> {
         match &self.default {
-            Some(value) if named(value).is_none() => Err(Diagnosis::new(
+            Some(value) if default(value).is_none() => Err(Diagnosis::new(
                 Code::InvalidValue,
                 format!("IC_FORMAT is {}; it must be auto, json, jsonl or text.", value.display()),
             )),
@@ -67,7 +67,7 @@ impl FormatChoice {
 
     /// The form: the flag, else the environment, else text on a terminal and JSON otherwise.
     pub(crate) fn resolve(&self) -> Format {
-        let chosen = self.flag.or_else(|| self.default.as_deref().and_then(named));
+        let chosen = self.flag.or_else(|| self.default.as_deref().and_then(default));
         match chosen.unwrap_or(FormatFlag::Auto) {
             FormatFlag::Auto if std::io::stdout().is_terminal() => Format::Text,
             FormatFlag::Auto | FormatFlag::Json => Format::Json,
@@ -76,6 +76,11 @@ impl FormatChoice {
             FormatFlag::Text | FormatFlag::Mermaid => Format::Text,
         }
     }
+}
+
+/// The format that a value of `IC_FORMAT` names, which every verb must have.
+fn default(text: &OsStr) -> Option<FormatFlag> {
+    named(text).filter(|format| *format != FormatFlag::Mermaid)
 }
 
 /// The format that a value names; `None` if it names none.

@@ -272,6 +272,12 @@ impl Output {
         self.note(result.map_err(io::Error::from))
     }
 
+    /// Indents what was encoded once more: within texts of JSON no line ends.
+    fn indent(&mut self) {
+        let lines = self.scratch.split(|byte| *byte == b'\n');
+        self.scratch = lines.map(|line| [b"  ", line].concat()).collect::<Vec<_>>().join(&b'\n');
+    }
+
     fn write_scratch(&mut self) -> Result<()> {
         let result = if self.closed { Ok(()) } else { self.writer.write_all(&self.scratch) };
         self.note(result)

@@ -37,6 +37,8 @@ pub struct Outcome {
     pub from: String,
     /// Where it is, or would have gone.
     pub to: String,
+    /// Whether it is completed there, or would be.
+    pub completes: bool,
     /// What the gate said.
     pub verdict: Verdict,
     /// Why it was blocked, paused, overridden or not asked.
@@ -181,7 +183,8 @@ fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &Request<'_>) -> Result<Ou
         let asked = facts::gather(snapshot, run, run.gates.at(&run.phase, &to, &run.chain), None)?;
         evaluate(&asked, Tier::of_priority(request.priority))
     };
-    let (event_type, reason) = match machine::decide(run, &to, &verdict) {
+    let step = machine::decide(run, &to, &verdict);
+    let (event_type, reason) = match step {
         Step::Advance { .. } => (EventType::Advance, request.disable_gates.map(str::to_owned)),
         Step::Block => (EventType::Block, Some(verdict.complaint())),
         Step::Pause => (EventType::Pause, Some("auto-advance is off".to_owned())),
@@ -191,6 +194,7 @@ fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &Request<'_>) -> Result<Ou
         event_type,
         from: run.phase.clone(),
         to,
+        completes: step == Step::Advance { completes: true },
         verdict,
         reason,
         epoch: run.epoch,

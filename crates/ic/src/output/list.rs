@@ -37,8 +37,15 @@ impl<'o> List<'o> {
             Format::Text => self.output.text(text())?,
             Format::Jsonl => self.output.json(record)?,
             Format::Json => {
-                self.output.raw(if self.empty { b"[" } else { b",\n" })?;
-                self.output.encode(record, false)?;
+                self.output.raw(match (self.empty, self.output.pretty) {
+                    (true, false) => b"[",
+                    (true, true) => b"[\n",
+                    (false, _) => b",\n",
+                })?;
+                self.output.encode(record, self.output.pretty)?;
+                if self.output.pretty {
+                    self.output.indent();
+                }
                 self.output.write_scratch()?;
             }
         }
@@ -67,7 +74,11 @@ impl<'o> List<'o> {
     /// Ends the list and hands it to the operating system.
     pub(crate) fn end(self) -> Result<Exit> {
         if self.output.format == Format::Json {
-            self.output.raw(if self.empty { b"[]\n" } else { b"]\n" })?;
+            self.output.raw(match (self.empty, self.output.pretty) {
+                (true, _) => b"[]\n",
+                (false, false) => b"]\n",
+                (false, true) => b"\n]\n",
+            })?;
         }
         self.output.done()
     }

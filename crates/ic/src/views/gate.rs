@@ -138,6 +138,9 @@ pub(crate) fn advance(outcome: &Outcome) -> String {
         EventType::Pause => format!("{} at {from}: auto-advance is off\n", styled(style::WARN, "paused")),
         _ => format!("{} at {from}: the gate to {to} does not hold\n", styled(style::BAD, "blocked")),
     };
+    if outcome.completes {
+        out += "The run is completed.\n";
+    }
     out += &conditions(&outcome.verdict.conditions);
     out += &way_out(outcome);
     out
