@@ -176,8 +176,38 @@ fn files_and_commits_of_a_point_are_those_up_to_the_next_one() {
     std::fs::rename(&store, store.with_extension("aside")).expect("move the store");
     let without = log(&world, &[]);
     assert_eq!(names(&without), names(&entries));
-    assert!(without.iter().all(|entry| entry["files"].is_null()), "{without:?}");
+    assert!(without.iter().all(|entry| entry.get("file_counts") == Some(&Value::Null)), "{without:?}");
     assert!(!store.exists(), "a list makes no store");
+}
+
+#[test]
+fn a_log_whose_counts_cannot_be_read_says_why() {
+    let world = in_git().begun();
+    let (first, second) = (work(&world, "first"), work(&world, "second"));
+    let store = world.cli.beside("objects.db");
+    let said = || {
+        let outcome = world.cli.run(["log", &world.run, "--format", "text"]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert!(outcome.stdout.contains(&first) && outcome.stdout.contains(&second), "{outcome:?}");
+        outcome.stderr
+    };
+    assert_eq!(said(), "");
+    let opened = rusqlite::Connection::open(&store).expect("the store");
+    opened.execute("UPDATE packs SET data = zeroblob(length(data))", []).expect("its packs");
+    drop(opened);
+    for (damage, why) in [
+        (Box::new(|| ()) as Box<dyn Fn()>, "damaged"),
+        (Box::new(|| std::fs::write(&store, vec![b'x'; 9000]).expect("write it")), "not a database"),
+        (Box::new(|| std::fs::remove_file(&store).expect("remove it")), "is missing"),
+    ] {
+        damage();
+        let said = said();
+        assert!(said.contains("What changed is not known at every point."), "{why}: {said}");
+        assert!(said.contains(why) && said.contains("ic health"), "{why}: {said}");
+        // That nothing changed before the first dispatch is known without content.
+        let work = log(&world, &[]).into_iter().filter(|entry| entry["kind"] == "dispatch");
+        assert_eq!(work.filter(|entry| entry["file_counts"].is_null()).count(), 2, "{why}");
+    }
 }
 
 #[test]

@@ -54,6 +54,18 @@ fn a_project_without_runs_says_how_to_begin() {
 }
 
 #[test]
+fn a_run_whose_content_cannot_be_read_says_so() {
+    let world = world();
+    let page = Served::of_world(&world);
+    let address = format!("/runs/{}", world.run);
+    assert!(!page.page(&address).main().contains("What changed is not known"));
+    std::fs::remove_file(world.cli.beside("objects.db")).expect("remove the store");
+    let text = page.page(&address).main();
+    assert!(text.contains("What changed is not known at every point"), "{text}");
+    assert!(text.contains("The object store is missing"), "{text}");
+}
+
+#[test]
 fn what_is_not_there_is_said_with_its_code() {
     let world = world();
     let page = Served::of_world(&world);

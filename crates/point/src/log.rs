@@ -31,13 +31,15 @@ impl Page {
     }
 }
 
-/// Points and rollbacks of a run.
+/// Points and rollbacks of a run, or of several with the run of each.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Log {
+pub struct Log<E = Entry> {
     /// The newest first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<E>,
     /// Whether there are older ones.
     pub has_more: bool,
+    /// Why the content that would tell what changed cannot be read, where it cannot: what the first of them said that failed.
+    pub unread: Option<String>,
 }
 
 /// A point or a rollback.
@@ -94,8 +96,8 @@ impl Files {
     }
 }
 
-/// The newest points and rollbacks of a run, newest first. What files changed is left unknown where the content store is missing, another ledger's or damaged: a list must not fail for
-/// what `ic health` says.
+/// The newest points and rollbacks of a run, newest first. What files changed is left unknown where the content store is missing, another
+/// ledger's or damaged, and [`Log::unread`] says why: a list must not fail for what `ic health` says.
 pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, page: Page) -> Result<Log> {
     let mut log = counted(kernel, options, run, page.all, page.part())?;
     count_own(kernel, options, log.entries.iter_mut())?;
@@ -155,7 +157,7 @@ pub fn at(
     if let Ok(Some(objects)) = look_into_store(kernel, options) {
         let is_whole = entries.len() < NEIGHBOURS;
         objects.at_one_moment(|| {
-            kernel.read(|snapshot| count_files(snapshot, &objects, run, &mut entries, is_whole))
+            kernel.read(|snapshot| count_files(snapshot, &objects, run, &mut entries, is_whole).map(|_| ()))
         })?;
     }
     entries.retain(is_it);
@@ -190,9 +192,14 @@ fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (S
     let mut log = kernel.read(|snapshot| entries(snapshot, run, all, part))?;
     let is_captured =
         |entry: &Entry| matches!(&entry.what, What::Point { point, .. } if point.checkpoint_id.is_some());
-    if log.entries.iter().any(is_captured)
-        && let Ok(Some(objects)) = look_into_store(kernel, options)
-    {
+    if !log.entries.iter().any(is_captured) {
+        return Ok(log);
+    }
+    let objects = look_into_store(kernel, options).map_err(|error| log.unread = Some(error.message().to_owned()));
+    if let Ok(None) = objects {
+        log.unread = Some("The object store is missing.".to_owned());
+    }
+    if let Ok(Some(objects)) = objects {
         objects.at_one_moment(|| {
             kernel.read(|snapshot| {
                 // What the newest point of a page began ends at a point of the page before.
@@ -205,7 +212,7 @@ fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (S
                 let (is_whole, others) = (newer.len() < NEIGHBOURS, newer.len());
                 let mut together = newer;
                 together.append(&mut log.entries);
-                count_files(snapshot, &objects, run, &mut together, is_whole)?;
+                log.unread = count_files(snapshot, &objects, run, &mut together, is_whole)?;
                 log.entries = together.split_off(others);
                 Ok(())
             })
@@ -216,13 +223,14 @@ fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (S
 
 /// The newest points and rollbacks of the runs that were made for sessions of agents in this project, newest first, each with its run: what
 /// the agents here did, whichever session that was in. Where such a run was made and ended is left out. As [`log`] otherwise.
-pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: Page) -> Result<(Vec<(Run, Entry)>, bool)> {
+pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: Page) -> Result<Log<(Run, Entry)>> {
     let runs = kernel.read(|snapshot| ic_session::own_runs(snapshot, &kernel.project.root, NEWEST_RUNS))?;
-    let (mut found, mut has_more) = (Vec::new(), false);
+    let (mut found, mut has_more, mut unread) = (Vec::new(), false, None);
     for run in runs {
         let run = kernel.read(|snapshot| run::get(snapshot, &run))?;
         let log = counted(kernel, options, &run, page.all, page.part())?;
         has_more |= log.has_more;
+        unread = unread.or(log.unread);
         let is_wanted = |entry: &Entry| match &entry.what {
             What::Point { point, .. } => !matches!(point.kind, "created" | "phase"),
             What::Rollback(_) => true,
@@ -234,7 +242,7 @@ pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: Page) -> Result<
     has_more |= found.len() > page.at_most;
     found.truncate(page.at_most);
     count_own(kernel, options, found.iter_mut().map(|(_, entry)| entry))?;
-    Ok((found, has_more))
+    Ok(Log { entries: found, has_more, unread })
 }
 
 /// Leaves out what others changed beside a prompt.
@@ -278,7 +286,7 @@ fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, (before, at_most): (Se
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.seq));
     let has_more = entries.len() > at_most;
     entries.truncate(at_most);
-    Ok(Log { entries, has_more })
+    Ok(Log { entries, has_more, unread: None })
 }
 
 fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord], point: Listed) -> Result<Entry> {
@@ -301,14 +309,21 @@ fn covering(rollbacks: &[RollbackRecord], seq: Seq, is_move: bool) -> Vec<Rollba
 }
 
 /// Counts what changed from each point that was captured to the next one of its own branch.
-/// `is_whole`: the newest entry is the newest of all.
+/// `is_whole`: the newest entry is the newest of all. What is returned is why content could not be read, where it could not.
 fn count_files(
     snapshot: &Snapshot<'_>,
     objects: &Objects,
     run: &Run,
     entries: &mut [Entry],
     is_whole: bool,
-) -> Result<()> {
+) -> Result<Option<String>> {
+    let mut unread = None;
+    let mut changes = |before: &Checkpoint, after: &Checkpoint| {
+        changes(objects, before, after).unwrap_or_else(|error| {
+            unread.get_or_insert_with(|| error.message().to_owned());
+            None
+        })
+    };
     // The nearest newer points of each branch, by what took the branch back: two events, because points may share one. What a subagent did
     // is a part of what its prompt did.
     let mut newer: Vec<(Vec<RollbackId>, Checkpoint, bool)> = Vec::new();
@@ -317,7 +332,7 @@ fn count_files(
         let Some(id) = &point.checkpoint_id else { continue };
         let checkpoint = record::get(snapshot, id)?;
         if let Some(end) = end_of(snapshot, point)? {
-            *files = changes(objects, &checkpoint, &end);
+            *files = changes(&checkpoint, &end);
             *until = files.map(|_| end.id);
             newer.push((entry.taken_back_by.clone(), checkpoint, point.is_of_subagent()));
             continue;
@@ -333,11 +348,11 @@ fn count_files(
             None if entry.taken_back_by.is_empty() && is_whole => newest_of(snapshot, run, &checkpoint)?,
             next => next,
         };
-        *files = next.as_ref().and_then(|next| changes(objects, &checkpoint, next));
+        *files = next.as_ref().and_then(|next| changes(&checkpoint, next));
         *until = next.filter(|_| files.is_some()).map(|next| next.id);
         newer.push((entry.taken_back_by.clone(), checkpoint, is_part));
     }
-    Ok(())
+    Ok(unread)
 }
 
 /// The capture with which the work before which a point stands ended: what came later is not its work.
@@ -357,17 +372,17 @@ fn newest_of(snapshot: &Snapshot<'_>, run: &Run, after: &Checkpoint) -> Result<O
     Ok(newest.filter(|newest| newest.seq > after.seq))
 }
 
-/// What changed between two checkpoints; `None` where one is of another tree, or its content is gone.
-fn changes(objects: &Objects, before: &Checkpoint, after: &Checkpoint) -> Option<Files> {
+/// What changed between two checkpoints; `None` where one is of another tree, or its content was removed.
+fn changes(objects: &Objects, before: &Checkpoint, after: &Checkpoint) -> Result<Option<Files>> {
     if before.root != after.root || before.pruned_at.is_some() || after.pruned_at.is_some() {
-        return None;
+        return Ok(None);
     }
     let mut files = Files::default();
-    let counted = diff::diff(objects, Some(&before.tree), Some(&after.tree), &mut |difference| {
+    diff::diff(objects, Some(&before.tree), Some(&after.tree), &mut |difference| {
         if let Some(change) = difference.change() {
             files.add(change);
         }
         Ok(())
-    });
-    counted.ok().map(|()| files)
+    })?;
+    Ok(Some(files))
 }

@@ -62,6 +62,12 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
                         a href={ (address(&run)) "?standing=1" } aria-current=[(!all).then_some("true")] { "Standing" }
                     }
                 }
+                @if let Some(why) = &entries.unread {
+                    (notice("warn", "What changed is not known at every point", &html! {
+                        p.message { (Shown(why)) }
+                        p { "More of it: " code.command { "ic health" } }
+                    }))
+                }
                 ol.log { @for entry in &entries.entries { (row(ask, &run, entry)) } }
                 @if entries.entries.is_empty() { p.empty { "There are no older points." } }
                 (older(more))

@@ -55,9 +55,20 @@ impl Log {
         })?;
         let now = kernel.context.now();
         let back = Back::of(&kernel.ledger);
+        Self::warn_of_unread(session, log.unread.as_deref());
         session
             .output
             .list(&records, || views::log::list(&run, chosen, &log, outside.as_ref(), self.all, now, back))
+    }
+
+    /// Says that counts are missing, where they are, because content cannot be read.
+    fn warn_of_unread(session: &Session, why: Option<&str>) {
+        if let Some(why) = why {
+            let why = why.trim_end_matches('.');
+            session
+                .output
+                .warn(&format!("What changed is not known at every point. {why}; more of it: ic health"));
+        }
     }
 
     fn page(&self) -> Page {
@@ -79,11 +90,12 @@ impl Log {
     }
 
     fn of_agents(&self, session: &mut Session, kernel: &Kernel) -> Result<Exit> {
-        let (entries, has_more) = log::of_sessions(kernel, session.options(), self.page())?;
+        let log = log::of_sessions(kernel, session.options(), self.page())?;
         let records: Vec<LogEntryJson> =
-            entries.iter().map(|(run, entry)| LogEntryJson::new(run, entry)).collect();
+            log.entries.iter().map(|(run, entry)| LogEntryJson::new(run, entry)).collect();
         let now = kernel.context.now();
         let back = Back::of(&kernel.ledger);
-        session.output.list(&records, || views::log::of_agents(&entries, has_more, now, back))
+        Self::warn_of_unread(session, log.unread.as_deref());
+        session.output.list(&records, || views::log::of_agents(&log, now, back))
     }
 }

@@ -182,7 +182,8 @@ impl Back {
 }
 
 /// What agents did here, whichever session it was in, newest first.
-pub(crate) fn of_agents(entries: &[(Run, Entry)], has_more: bool, now: Timestamp, back: Back) -> String {
+pub(crate) fn of_agents(log: &Log<(Run, Entry)>, now: Timestamp, back: Back) -> String {
+    let entries = &log.entries;
     if entries.is_empty() {
         return "No prompts.\n".to_owned();
     }
@@ -194,7 +195,7 @@ pub(crate) fn of_agents(entries: &[(Run, Entry)], has_more: bool, now: Timestamp
         let style = if is_over(entry) { style::DIM } else { style::NONE };
         out.push_str(&format!("{}\n", styled(style, text.trim_end())));
     }
-    let more = if has_more { "; older ones: --limit N" } else { "" };
+    let more = if log.has_more { "; older ones: --limit N" } else { "" };
     let way = match back {
         Back::Undo => "to go back to before one: ic undo REFERENCE; undo one alone: ic undo --dispatch ID",
         Back::Record => "to take the record back to before one: ic run rollback RUN --to REFERENCE",
