@@ -232,6 +232,86 @@ fn the_log_of_the_content_is_never_played_into_a_restored_store() {
     cli.ok(["checkpoint", "create"]);
 }
 
+/// Moves the content away, without its log, which is in it.
+fn put_aside(content: &Path, aside: &Path) {
+    one_file(content);
+    for suffix in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(content.with_file_name(format!("objects.db{suffix}")));
+    }
+    std::fs::rename(content, aside).expect("move the content away");
+}
+
+#[test]
+fn content_that_comes_back_is_not_written_over_by_the_log_of_what_stood_in_its_place() {
+    for is_of_earlier_version in [false, true] {
+        let (cli, run) = with_run();
+        let (content, aside) = (cli.beside("objects.db"), cli.home().join("aside.db"));
+        let kept: Vec<String> = (0..5)
+            .map(|n| {
+                std::fs::write(cli.root().join("f"), format!("{n}").repeat(300)).expect("a file");
+                cli.ok(["checkpoint", "create", "--run", &run])
+            })
+            .collect();
+        if is_of_earlier_version {
+            let store = rusqlite::Connection::open(&content).expect("the store");
+            store.execute("DROP TABLE made", []).expect("as it was made");
+        }
+        put_aside(&content, &aside);
+        std::fs::write(cli.root().join("f"), "later").expect("a file");
+        let later = cli.ok(["checkpoint", "create"]);
+        std::fs::write(cli.root().join("f"), "last").expect("a file");
+        cli.ok(["checkpoint", "create"]);
+        let log = content.with_file_name("objects.db-wal");
+        assert!(length(&log) > 32, "a log is left");
+        std::fs::rename(&aside, &content).expect("move it back");
+        let before = std::fs::read(&content).expect("the content");
+        for words in [&["checkpoint", "create"][..], &["checkpoint", "diff", &later], &["blame", "f"]] {
+            let outcome = cli.run(words);
+            assert!(outcome.stderr.contains("foreign_log"), "{words:?}: {outcome:?}");
+        }
+        assert_eq!(std::fs::read(&content).expect("the content"), before);
+        let health = cli.run(["health", "--format", "text"]);
+        assert!(health.stdout.contains("--accept-older"), "{health:?}");
+        cli.run(["health", "--accept-older"]);
+        for (n, id) in kept.iter().enumerate() {
+            assert_eq!(cli.ok(["checkpoint", "cat", id, "f"]), format!("{n}").repeat(300));
+        }
+        cli.ok(["checkpoint", "create"]);
+    }
+}
+
+#[test]
+fn a_ledger_of_another_course_of_events_is_not_written_over_by_a_log() {
+    // So many events more has the one, and so many the other, since both were the same.
+    for (one, other) in [(1, 1), (1, 4), (4, 1), (60, 2), (2, 60), (60, 90)] {
+        let (cli, run, copy) = with_copy();
+        let add = |name: &str, count: usize| {
+            for n in 0..count {
+                cli.ok(["run", "artifact", "add", &run, "--path", &format!("{name}{n}")]);
+            }
+        };
+        add("one", one);
+        let kept = one_file(&cli.db());
+        for suffix in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(beside(&cli, suffix));
+        }
+        std::fs::copy(&copy, cli.db()).expect("the copy, in its place");
+        cli.ok(["health", "--accept-older"]);
+        add("other", other);
+        std::fs::write(cli.db(), &kept).expect("the first one");
+        for words in [&["run", "status", &run][..], &["run", "advance", &run]] {
+            let refused = cli.refused(words.iter().copied());
+            assert_eq!(refused, (Some(2), "foreign_log".to_owned()), "{one}, {other}: {words:?}");
+        }
+        assert_eq!(std::fs::read(cli.db()).expect("the file"), kept);
+        cli.ok(["health", "--accept-older"]);
+        assert!(cli.ok(["events", "verify"]).contains("\"ok\":true"), "{one}, {other}");
+        let artifacts = cli.json(["run", "artifact", "list", &run, "--json"]);
+        assert_eq!(artifacts.as_array().expect("a list").len(), one, "{one}, {other}");
+        cli.ok(["run", "advance", &run]);
+    }
+}
+
 #[test]
 fn an_older_file_under_a_log_that_was_left_long_is_not_opened() {
     let (cli, run, copy) = with_copy();

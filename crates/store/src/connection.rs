@@ -84,7 +84,10 @@ fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> 
             .map_err(|e| diagnose(e, doing))?;
     }
     in_a_hurry.store(is_alone, Relaxed);
+    // What cannot be read is closed as it was found: SQLite would play its log in, though it may be another file's.
+    log::leave(&connection);
     first_look(&connection, doing)?;
+    log::fold_at_end(&connection);
     in_a_hurry.store(false, Relaxed);
     Ok(Opened { connection, in_a_hurry, is_alone })
 }

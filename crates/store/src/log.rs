@@ -83,6 +83,12 @@ pub(crate) fn leave(connection: &Connection) {
     let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
 }
 
+/// Has the log be folded in when `connection` is closed, if it is the last one.
+pub(crate) fn fold_at_end(connection: &Connection) {
+    // When this fails, the log stays: nothing is lost.
+    let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;

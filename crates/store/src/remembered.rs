@@ -284,19 +284,40 @@ fn require_own_log(path: &Path, note: &Note, options: OpenOptions) -> Result<()>
     if is_noted && (is_older(path, note) || is_another) {
         return Err(foreign_log(path));
     }
-    require_sound_together(path, options)
+    require_sound_together(path, options, goes_on)
 }
 
-/// Errors: `foreign_log` if a database is sound without its log alone.
-pub(crate) fn require_sound_together(path: &Path, options: OpenOptions) -> Result<()> {
-    let opened = open(path, options, &format!("opening {}", path.display()))?;
-    // What is found out here is written nowhere.
-    log::leave(&opened.connection);
-    let _ = opened.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false);
-    if !is_sound(&opened.connection) && alone(path).is_some_and(|file| is_sound(&file)) {
-        return Err(foreign_log(path));
+/// Whether a ledger with its log has the newest event that its file alone has: a log only adds.
+fn goes_on(file: &Connection, both: &Connection) -> bool {
+    const HEAD: &str = "SELECT seq, hash FROM event_head";
+    let head = file.query_row(HEAD, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)));
+    // What cannot be read says nothing.
+    let Ok((seq, hash)) = head else { return true };
+    let has = both.query_row("SELECT hash FROM events WHERE seq = ?1", [seq], |row| row.get::<_, Vec<u8>>(0));
+    seq == 0 || has.is_ok_and(|its| its == hash)
+}
+
+/// Errors: `foreign_log` if a database is sound without its log alone, or with it does not go on from what the file has.
+pub(crate) fn require_sound_together(
+    path: &Path,
+    options: OpenOptions,
+    goes_on: impl FnOnce(&Connection, &Connection) -> bool,
+) -> Result<()> {
+    let opened = open(path, options, &format!("opening {}", path.display()));
+    if let Err(error) = opened.as_ref().map(drop)
+        && error.code() != Code::Corrupt
+    {
+        return opened.map(drop);
     }
-    Ok(())
+    let together = opened.ok().map(|opened| opened.connection);
+    if let Some(both) = &together {
+        // What is found out here is written nowhere.
+        log::leave(both);
+        let _ = both.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false);
+    }
+    let Some(file) = alone(path) else { return Ok(()) };
+    let is_own = together.is_some_and(|both| is_sound(&both) && goes_on(&file, &both));
+    if !is_own && is_sound(&file) { Err(foreign_log(path)) } else { Ok(()) }
 }
 
 /// The file as it is without its log.

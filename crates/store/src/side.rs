@@ -37,6 +37,9 @@ pub struct SideSchema {
     pub owner: &'static str,
     /// Asks for a number that grows with what is kept: a file with a smaller one is an older state of it.
     pub age: &'static str,
+    /// Asks for the id that the file got when it was made, which no other file of the same owner has. It fails in files that were made
+    /// before there were such ids: they have none.
+    pub made: &'static str,
     /// What brings a database of version 1, 2, ... to the one after it.
     pub upgrades: &'static [&'static str],
 }

@@ -13,7 +13,8 @@ use sha2::{Digest, Sha256};
 /// The longest content that is one object, in bytes; also the size of a piece.
 pub(crate) const PIECE: usize = 1 << 20;
 
-/// `store`: the ledger whose content this is; no row: no ledger has claimed it yet. `writing`: packs whose objects are not in the
+/// `store`: the ledger whose content this is; no row: no ledger has claimed it yet. `made`: which file this is of those that a ledger had,
+/// one after the other. `writing`: packs whose objects are not in the
 /// index yet, because their writer is not done, or died.
 macro_rules! second_version {
     () => {
@@ -35,6 +36,7 @@ const SCHEMA: SideSchema = SideSchema {
     page_size: 4096,
     owner: "SELECT ledger FROM store",
     age: "SELECT ifnull(max(id), 0) FROM packs",
+    made: "SELECT id FROM made",
     upgrades: &[second_version!()],
     sql: concat!(
         "
@@ -52,7 +54,15 @@ CREATE TABLE objects (
     size  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 ",
-        second_version!()
+        second_version!(),
+        // Of no version: a file that was made before needs none.
+        "
+CREATE TABLE made (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    id  TEXT NOT NULL
+) STRICT;
+INSERT INTO made (one, id) VALUES (1, lower(hex(randomblob(16))));
+"
     ),
 };
 

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnosis, Result};
 
 use super::{Side, SideSchema};
+use rusqlite::Connection;
+
 use crate::connection::OpenOptions;
 use crate::log;
 use crate::note::{Head, Log, Note, Stamp};
@@ -25,7 +27,8 @@ impl Side {
         };
         let note = Note {
             ledger,
-            head: Head { seq: 0, hash: "-".to_owned() },
+            // It has no events; which file of its owner it is stands in their place.
+            head: Head { seq: 0, hash: made_of(&self.connection, &self.schema) },
             log: Some(Log { salts, base, file }),
         };
         if known.as_ref() != Some(&note) {
@@ -59,10 +62,29 @@ fn age_of(path: &Path, schema: &SideSchema) -> Option<i64> {
     alone(path)?.query_row(schema.age, [], |row| row.get(0)).ok()
 }
 
+/// What stands in a note for a file without an id of its own.
+const WITHOUT_ID: &str = "none";
+
+/// Stands in the notes of earlier versions, which did not ask.
+const NOT_ASKED: &str = "-";
+
+/// Which file of its owner it is.
+fn made_of(connection: &Connection, schema: &SideSchema) -> String {
+    connection.query_row(schema.made, [], |row| row.get(0)).unwrap_or_else(|_| WITHOUT_ID.to_owned())
+}
+
+/// Whether the file is another one than the one whose log was noted, though it may have the same owner. A file without content, as one
+/// that was not made whole, is none.
+fn is_another(path: &Path, schema: &SideSchema, note: &Note) -> bool {
+    let Some(file) = alone(path) else { return false };
+    let is_whole = file.query_row(schema.age, [], |_| Ok(())).is_ok();
+    is_whole && note.head.hash != NOT_ASKED && note.head.hash != made_of(&file, schema)
+}
+
 /// Whether it had to be found out that the log belongs to the file.
 ///
 /// Errors: `foreign_store` if the log that another ledger's store left would be played into this one; `foreign_log` if the file was
-/// replaced by an older state of it, and is no sound database together with the log.
+/// replaced by an older state of it or by another store of the same ledger, or is no sound database together with the log.
 pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOptions) -> Result<bool> {
     let (Some(note), Ok(Some(salts)), Ok(meta)) =
         (Note::read(path), log::salts(path), std::fs::metadata(path))
@@ -85,7 +107,7 @@ pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOpt
         .hint("put this ledger's own objects.db back; to keep that one, move it and its -wal away")
         .detail("store", path.to_string_lossy().into_owned())
         .detail("belongs_to", owner)),
-        _ if is_older(path, schema, &note) => Err(foreign_log(path)),
-        _ => require_sound_together(path, options).map(|()| true),
+        _ if is_older(path, schema, &note) || is_another(path, schema, &note) => Err(foreign_log(path)),
+        _ => require_sound_together(path, options, |_, _| true).map(|()| true),
     }
 }
