@@ -195,7 +195,8 @@ fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (S
     if !log.entries.iter().any(is_captured) {
         return Ok(log);
     }
-    let objects = look_into_store(kernel, options).map_err(|error| log.unread = Some(error.message().to_owned()));
+    let objects =
+        look_into_store(kernel, options).map_err(|error| log.unread = Some(error.message().to_owned()));
     if let Ok(None) = objects {
         log.unread = Some("The object store is missing.".to_owned());
     }

@@ -81,8 +81,10 @@ fn at_the_end(run: &Run, place: &Place, error: Diagnosis) -> Diagnosis {
     if error.code() != Code::TerminalPhase {
         return error;
     }
-    let earlier =
-        format!("name a point from before the run was completed, of those that ic log {} lists", run.id.short());
+    let earlier = format!(
+        "name a point from before the run was completed, of those that ic log {} lists",
+        run.id.short()
+    );
     match place.reference.strip_prefix("checkpoint:") {
         Some(id) => error.hint(format!("the files alone: ic checkpoint restore {id}; or {earlier}")),
         None => error.hint(earlier),

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{io, mem};
 
 use ic_base::Result;
 use ic_events::Hash;
@@ -27,9 +27,9 @@ use crate::manifest::{PathText, hash_text};
 use crate::objects::Objects;
 
 /// Changes when the file says something else. An older or newer program reads none of another number, and asks git.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
-/// Of more paths, git is asked as a whole.
+/// Of more paths, git is asked as a whole; and no more of those that differ from the index are remembered.
 const MOST: usize = 200;
 
 /// What git told, and what was so when it did.
@@ -51,6 +51,8 @@ struct Told {
     changed: Vec<PathText>,
     /// Paths that changed since git was asked of them: what they are to the index is not known.
     unasked: Vec<PathText>,
+    /// Any other path may differ from the index, too: there were more of them than are remembered.
+    more: bool,
     /// The index differs from HEAD.
     is_staged: bool,
     /// Files with ignore rules that a sparse checkout leaves out.
@@ -147,8 +149,7 @@ impl<'r> Look<'r> {
         let different = if told.is_staged { BTreeSet::new() } else { self.different(told, captured)? };
         let mut note = None;
         if !different.is_empty() {
-            let (unsure, sure) = now.changed.into_iter().partition(|path| is_at_any(&path.0, &different));
-            (now.changed, now.unasked) = self.weighed(sure, unsure, &told.unasked, different)?;
+            self.weigh(&mut now, different)?;
             now.tree = captured.root;
             now.asked = self.began;
             now.unseen = captured.unseen.iter().cloned().map(PathText).collect();
@@ -168,25 +169,26 @@ impl<'r> Look<'r> {
         })
     }
 
-    /// What differs from the index, and what git is not asked of because something else differs for `sure`; `None`: it has to be
-    /// asked of all.
-    fn weighed(
-        &self,
-        sure: Vec<PathText>,
-        unsure: Vec<PathText>,
-        unasked: &[PathText],
-        different: BTreeSet<Vec<u8>>,
-    ) -> Option<(Vec<PathText>, Vec<PathText>)> {
-        let before = unsure.into_iter().chain(unasked.iter().cloned()).map(|path| path.0);
+    /// What differs from the index now that these paths are `different`; git is not asked of them while something else differs for sure.
+    /// `None`: it has to be asked of all.
+    fn weigh(&self, now: &mut Told, different: BTreeSet<Vec<u8>>) -> Option<()> {
+        let changed = mem::take(&mut now.changed);
+        let (unsure, sure): (Vec<_>, Vec<_>) =
+            changed.into_iter().partition(|path| is_at_any(&path.0, &different));
+        let before = unsure.into_iter().chain(mem::take(&mut now.unasked)).map(|path| path.0);
         let open: BTreeSet<Vec<u8>> = different.into_iter().chain(before).collect();
-        if open.len() > 2 * MOST {
-            return None;
-        }
+        let is_much = open.len() > 2 * MOST;
         if sure.is_empty() {
-            let changed = self.changed_among(open)?.into_iter().map(PathText).collect();
-            return Some((changed, Vec::new()));
+            if is_much || now.more {
+                return None;
+            }
+            now.remember(self.changed_among(open)?);
+        } else {
+            now.changed = sure;
+            now.more |= is_much;
+            now.unasked = if is_much { Vec::new() } else { open.into_iter().map(PathText).collect() };
         }
-        Some((sure, open.into_iter().map(PathText).collect()))
+        Some(())
     }
 
     /// What may stand otherwise to the index than it was told; `None` where that may be anything.
@@ -218,7 +220,7 @@ impl<'r> Look<'r> {
         };
         let said = status_of(&Git::new(self.root), paths.into_iter().map(pattern))?;
         let is_same = files::of_repository(self.root, &self.dirs, self.began) == self.files;
-        (is_same && said.len() <= MOST).then_some(said)
+        is_same.then_some(said)
     }
 
     /// What is to be kept of an answer of git's; `None` where it may change without a trace in what is looked at.
@@ -227,7 +229,6 @@ impl<'r> Look<'r> {
         let can_tell = captured.unsettled.is_empty()
             && captured.doubts.is_empty()
             && captured.unseen.len() <= MOST
-            && found.changed.len() <= MOST
             && !found.is_unusual
             && !found.has_submodules;
         if !can_tell || tracks_any(text, &captured.unseen) {
@@ -236,20 +237,30 @@ impl<'r> Look<'r> {
         // Git was asked between two looks that saw the same.
         let is_same = files::of_repository(self.root, &self.dirs, self.began) == self.files;
         let texts = |paths: &[Vec<u8>]| paths.iter().cloned().map(PathText).collect::<Vec<_>>();
-        let told = Told {
+        let mut told = Told {
             version: VERSION,
             files: self.files.filter(|_| is_same)?,
             settings: self.settings()?,
             asked: self.began,
             tree: captured.root,
             unseen: texts(&captured.unseen),
-            changed: texts(&found.changed),
+            changed: Vec::new(),
             unasked: Vec::new(),
+            more: false,
             is_staged: found.is_staged,
             rules_left_out: texts(&found.rules_left_out),
             state: found.state.clone(),
         };
+        told.remember(found.changed.clone());
         Some(Note { path: self.path.clone(), told })
+    }
+}
+
+impl Told {
+    /// Remembers what differs from the index: enough to know that something does.
+    fn remember(&mut self, changed: Vec<Vec<u8>>) {
+        self.more |= changed.len() > MOST;
+        self.changed = changed.into_iter().take(MOST).map(PathText).collect();
     }
 }
 
