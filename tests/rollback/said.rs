@@ -255,3 +255,15 @@ fn what_is_left_out_of_a_checkpoint_is_said_once() {
     assert!(created.stderr.contains("left out of the checkpoint"), "{created:?}");
     assert!(created.stderr.contains("more.bin (oversize)"), "{created:?}");
 }
+
+#[test]
+fn a_run_that_has_no_rollback_is_named_as_a_run() {
+    let world = in_git().begun();
+    let short = &world.run[world.run.len() - 8..];
+    for words in [["rollback", "show", &world.run], ["rollback", "undo", short]] {
+        let outcome = world.cli.run(words);
+        assert_eq!(outcome.error(), "rollback_not_found", "{words:?}");
+        let said = format!("The run {short} has no rollback.");
+        assert!(outcome.stderr.contains(&said), "{words:?}: {outcome:?}");
+    }
+}

@@ -30,7 +30,7 @@ pub fn run_of(kernel: &Kernel, reference: &str) -> Result<Run> {
     })
 }
 
-/// The run that a reference names which names no rollback, and `missing` for a run that has none. Errors: `missing` where it names
+/// The run that a reference names which names no rollback, and what is said where it has none. Errors: `missing` where it names
 /// no run either; whatever else keeps the lookup from an answer is told as it is, because "there is none" would be a guess.
 fn run_instead(
     kernel: &Kernel,
@@ -42,7 +42,13 @@ fn run_instead(
         return Err(missing);
     }
     match kernel.run(snapshot, reference) {
-        Ok(run) => Ok((run, missing)),
+        Ok(run) => {
+            let none = format!("The run {} has no rollback.", run.id.short());
+            let none = Diagnosis::new(Code::RollbackNotFound, none)
+                .hint(format!("see what it can go back to: ic log {}", run.id.short()))
+                .detail("reference", reference);
+            Ok((run, none))
+        }
         Err(error) if matches!(error.code(), Code::RunNotFound | Code::InvalidReference) => Err(missing),
         Err(error) => Err(error),
     }
