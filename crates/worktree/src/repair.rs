@@ -309,17 +309,17 @@ const LITTLE: u64 = 64 << 20;
 /// Looks whether the ledger's store is there, its own and sound; nothing is written. Returns what was found, and whether that is
 /// as it should be.
 pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> {
-    const WAY_OUT: &str = "remove what is lost: ic checkpoint verify --repair";
+    const WAY_OUT: &str = "put it back, from a backup FILE.objects.db if there is one; if it is lost for good, remove what is lost: \
+                           ic checkpoint verify --repair";
     let kept = kernel.read(record::all_kept)?;
+    let objects_path = place::objects_path(kernel.ledger.path());
     let objects: Objects = match place::look(kernel, options) {
         Ok(Some(objects)) => objects,
         Ok(None) if kept.is_empty() => return Ok((true, "no content yet".to_owned())),
         Ok(None) => {
-            let path = super::place::objects_path(kernel.ledger.path());
             let text = format!(
-                "{} is missing, and {} checkpoints need it; put it back, from a backup FILE.objects.db if there is one; if it is lost \
-                 for good, {WAY_OUT}",
-                path.display(),
+                "{} is missing, and {} checkpoints need it; {WAY_OUT}",
+                objects_path.display(),
                 kept.len()
             );
             // One that an earlier version, or another name of the ledger, left is taken along by the next capture.
@@ -350,7 +350,15 @@ pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> 
                 damaged.iter().flat_map(|damage| &damage.checkpoints).collect();
             let first = file.first().map(String::as_str).or(damaged.first().map(|d| d.problem.as_str()));
             let first = first.unwrap_or_default();
-            (false, format!("{} of {} checkpoints are damaged: {first} {WAY_OUT}", hurt.len(), kept.len()))
+            let path = objects_path.display();
+            (
+                false,
+                format!(
+                    "{} of {} checkpoints are damaged in {path}: {first} {WAY_OUT}",
+                    hurt.len(),
+                    kept.len()
+                ),
+            )
         }
     })
 }
