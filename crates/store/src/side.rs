@@ -82,7 +82,7 @@ impl Side {
             made => made.map(drop).while_doing(doing)?,
         }
         let had_log = log::length(path) > 0;
-        let is_strange = require_own_log(path, schema, options)?;
+        let is_strange = require_own_log(path, schema, options).map_err(|e| damaged(path, e))?;
         let Opened { connection, in_a_hurry, is_alone } =
             open(path, options, &doing()).map_err(|e| damaged(path, e))?;
         let path = path.to_owned();
