@@ -1,6 +1,6 @@
 //! Refs of ours in a repository go when nothing that can be undone needs them.
 
-use ic_testkit::{Cli, git_in};
+use ic_testkit::{Cli, World, git_in};
 
 use crate::world::{create, restore};
 
@@ -74,4 +74,49 @@ fn a_branch_that_another_work_tree_uses_stays_and_is_named() {
     cli.ok(["checkpoint", "undo", "--yes"]);
     assert_eq!(git_in(cli.root(), &["log", "-1", "--format=%s"]), "two");
     assert_eq!(git_in(cli.root(), &["rev-parse", "w2"]), theirs);
+}
+
+fn with_git() -> World {
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
+    git_in(cli.root(), &["init", "-q"]);
+    commit(&cli, "one");
+    cli.ok(["init"]);
+    World::around(cli)
+}
+
+/// A checkpoint, a restore of it, and then commits: what the restore did not move stays where it is when it is undone and made again.
+#[test]
+fn undoing_a_restore_moves_no_branch_that_it_did_not_move() {
+    let world = with_git();
+    world.ic(&["checkpoint", "create", "--name", "here"]);
+    world.write("later", "later\n");
+    world.ic(&["checkpoint", "restore", "--name", "here", "--yes"]);
+    world.write("work", "work\n");
+    let mine = world.commit("work");
+    for (verb, is_there) in [("undo", true), ("redo", false), ("undo", true)] {
+        let said = world.ic(&["checkpoint", verb, "--yes", "--format", "text"]);
+        assert!(!said.contains("work tree uses it") && !said.contains("not all of it"), "{verb}: {said}");
+        assert_eq!((world.head(), world.read("later").is_some()), (mine.clone(), is_there), "{verb}");
+        assert_eq!(world.text("work"), "work\n", "{verb}");
+    }
+}
+
+#[test]
+fn undoing_a_restore_refuses_to_move_a_branch_that_moved_since() {
+    let world = with_git();
+    world.ic(&["checkpoint", "create", "--name", "here"]);
+    world.write("work", "work\n");
+    let gone = world.commit("work");
+    world.ic(&["checkpoint", "restore", "--name", "here", "--yes"]);
+    assert_ne!(world.head(), gone);
+    world.write("newer", "newer\n");
+    let newer = world.commit("newer");
+    for words in [&["checkpoint", "undo", "--yes"][..], &["redo", "--yes"]] {
+        assert_eq!(world.cli.refused(words), (Some(1), "foreign_commits".to_owned()), "{words:?}");
+        assert_eq!((world.head(), world.read("work")), (newer.clone(), None));
+    }
+    world.ic(&["checkpoint", "undo", "--yes", "--force"]);
+    assert_eq!((world.head(), world.text("work")), (gone, "work\n".to_owned()));
+    world.git(&["cat-file", "-e", &newer]);
 }

@@ -335,3 +335,45 @@ fn the_preview_knows_directories_that_the_restores_bring_back() {
     assert_eq!(of(&preview), of(&undone));
     world.state().assert_outside_is(&before, "undone");
 }
+
+/// The run of a dispatch that changed a file which a rule hides, whose effect is undone by restoring it.
+fn with_a_secret(more: &[&str]) -> World {
+    let world = in_git().begun();
+    let id = world.ic(&["dispatch", "create", &world.run]);
+    world.ic(&["dispatch", "start", &id]);
+    if !more.is_empty() {
+        world.ic(&[&["compensation", "add", &world.run, "--step", "bad"], more].concat());
+    }
+    world.write(".env", "old\n");
+    world.ic(&["compensation", "add", &world.run, "--step", "env", "--restore-file", ".env"]);
+    world.write(".env", "new\n");
+    world.ic(&["dispatch", "complete", &id]);
+    world
+}
+
+#[test]
+fn a_file_that_an_undo_restored_and_its_redo_put_back_is_restored_by_the_next_undo() {
+    let world = with_a_secret(&[]);
+    for _ in 0..3 {
+        world.ic(&["undo", "--run", &world.run, "--yes"]);
+        assert_eq!(world.text(".env"), "old\n");
+        let states = || world.cli.json(["compensation", "list", &world.run, "--json"])[0]["status"].clone();
+        assert_eq!(states(), "done");
+        let said = world.ic(&["redo", "--run", &world.run, "--yes", "--format", "text"]);
+        assert!(!said.contains("still undone"), "{said}");
+        assert_eq!((world.text(".env").as_str(), states()), ("new\n", "armed".into()));
+    }
+    world.cli.assert_sound("after all");
+}
+
+#[test]
+fn what_an_abort_put_back_is_no_undo_that_a_redo_could_mean() {
+    let world = with_a_secret(&["--shell", "false"]);
+    assert_eq!(world.cli.run(["undo", "--run", &world.run, "--yes"]).code, Some(4));
+    assert_eq!(world.text(".env"), "old\n");
+    let said = world.ic(&["rollback", "abort", &world.run, "--yes", "--format", "text"]);
+    assert!(!said.contains("still undone"), "{said}");
+    assert_eq!(world.text(".env"), "new\n");
+    assert_eq!(world.cli.refused(["redo", "--yes"]).1, "nothing_to_undo");
+    assert_eq!(world.text(".env"), "new\n");
+}

@@ -36,7 +36,7 @@ pub use record::{Asked, Found, ask};
 pub use reflog::{committed_since, log_size};
 pub use restore::{
     GitPlan, Moved, MovedSince, apply_index, apply_refs, is_sparse, leaving_newer, leaving_others,
-    moved_since, needs_purged, not_in, plan,
+    leaving_unmoved, moved_since, needs_purged, not_in, plan,
 };
 pub use state::{GitState, Index, Pack, Stash};
 pub use told::Look;

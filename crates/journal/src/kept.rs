@@ -31,6 +31,20 @@ pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> 
     Ok(needed)
 }
 
+/// The rollback that was undone or aborted and put back what its effects' undoing had done to the tree, as this checkpoint has it.
+pub fn that_put_back(snapshot: &Snapshot<'_>, before: &CheckpointId) -> Result<Option<RollbackRecord>> {
+    let is_over =
+        |one: &RollbackRecord| matches!(one.status, RollbackStatus::Undone | RollbackStatus::Aborted);
+    for remembered in table::all(snapshot)?.into_iter().rev().filter(is_over) {
+        let mut goes =
+            steps::of_rollback(snapshot, &remembered.id)?.into_iter().flat_map(|step| goes_of(&step));
+        if goes.any(|(own, _)| own == before.as_str()) {
+            return Ok(Some(remembered));
+        }
+    }
+    Ok(None)
+}
+
 /// The rollback that made a restore, if it took back more than the tree: one that stands, or with `stands` false one that was undone or
 /// aborted. `safety`: what that restore had replaced.
 pub fn that_restored(

@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis, Result, RollbackId, RunId};
 use ic_checkpoint::restore::journal;
 use ic_phase::{Run, run};
 
-use ic_journal::kept::that_restored;
+use ic_journal::kept::{that_put_back, that_restored};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
 use ic_store::Snapshot;
@@ -129,10 +129,14 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
     let mut restore = None;
     for one in journal::stacks(&restores).0.into_iter().rev() {
         // What a redo merged back, beside later undos, is no undo; and what an undo restored stands no more once that came back.
-        let ended = that_restored(snapshot, &one.target_id, false)?;
-        let during = ended.map(|ended| own_work::put_back(snapshot, &ended)).transpose()?;
-        let is_redo = during.is_some_and(|during| during.contains(&one.seq))
-            || again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
+        let ended =
+            [that_restored(snapshot, &one.target_id, false)?, that_put_back(snapshot, &one.target_id)?];
+        let mut is_redo = false;
+        for ended in ended.iter().flatten() {
+            is_redo |= own_work::put_back(snapshot, ended)?.contains(&one.seq);
+        }
+        let is_redo =
+            is_redo || again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
         if !is_redo && that_restored(snapshot, &one.safety_id, false)?.is_none() {
             restore = Some(one);
             break;

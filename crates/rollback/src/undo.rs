@@ -168,7 +168,9 @@ fn drive_back(
 fn effects_undone(saga: &Saga<'_>, remembered: &RollbackRecord, course: Course) -> Result<Vec<Compensation>> {
     saga.kernel.read(|snapshot| {
         let until = layers::until(snapshot, remembered, course)?;
-        undone_effects(snapshot, remembered, until)
+        let mut effects = undone_effects(snapshot, remembered, until)?;
+        effects.retain(|effect| !effect.is_put_back());
+        Ok(effects)
     })
 }
 

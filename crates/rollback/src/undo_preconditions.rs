@@ -40,10 +40,11 @@ pub(super) fn require_done(remembered: &RollbackRecord) -> Result<()> {
 
 /// Errors: `effects_undone` if a rollback undid effects, which nobody can make again.
 pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
-    if effects.is_empty() {
+    let steps: Vec<&str> =
+        effects.iter().filter(|effect| !effect.is_put_back()).map(|effect| effect.step.as_str()).collect();
+    if steps.is_empty() {
         return Ok(());
     }
-    let steps: Vec<&str> = effects.iter().map(|effect| effect.step.as_str()).collect();
     Err(Diagnosis::new(
         Code::EffectsUndone,
         format!("The rollback undid outside effects, which cannot be made again: {}.", steps.join(", ")),

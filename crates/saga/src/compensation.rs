@@ -37,7 +37,7 @@ use crate::action::Action;
 use crate::order::StartedStep;
 use crate::process::ProcessIdentity;
 
-pub use marks::{mark, mark_left, mark_rolled_back, taken_back, unmark};
+pub use marks::{arm_again, mark, mark_left, mark_rolled_back, taken_back, unmark};
 pub use redact::{redact, redact_error};
 pub use state::{End, State};
 use state::{Happening, next};
@@ -127,6 +127,11 @@ pub struct NewCompensation<'a> {
 }
 
 impl Compensation {
+    /// Whether it is done and lies in the tree alone: where the tree goes back to before it, the effect is made again.
+    pub fn is_put_back(&self) -> bool {
+        self.state == State::Done && matches!(self.action, Action::RestoreFiles { .. })
+    }
+
     const COLUMNS: &'static str = "id, seq, run_id, dispatch_id, step, needs, phase, epoch, ord, args, description, \
         state, step_ended, outputs, attempts, last_error, child, rolled_back_by, created_at, outcome_unknown";
 

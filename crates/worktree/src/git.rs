@@ -10,6 +10,7 @@ use ic_dispatch::dispatch::{self, Filter};
 use ic_session::call;
 use ic_store::Snapshot;
 
+use super::restore::Brought;
 use super::shot::Shot;
 use super::workspace::{Warning, Workspace};
 
@@ -18,7 +19,9 @@ use super::workspace::{Warning, Workspace};
 pub struct GitRestore {
     /// What moves.
     pub plan: GitPlan,
-    /// The state that is restored.
+    /// The state that the checkpoint has; of a restore that is taken back, what that did not move is as it is now.
+    pub meant: GitState,
+    /// The state that is restored: what others use or made stays.
     pub target: GitState,
     /// The state before.
     pub current: GitState,
@@ -99,11 +102,12 @@ fn is_told_and_ended(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result
     Ok(!work.is_empty() && work.iter().all(|work| work.finished_at.is_some() && told.contains(&work.id)))
 }
 
-/// Errors: `foreign_commits` for a branch, the stash or the index that was changed after the work had ended.
+/// Errors: `foreign_commits` for a branch, the stash or the index that was changed `after` the work had ended, or a restore left it.
 fn refuse_moved_since(
     target: &Checkpoint,
     plan: &GitPlan,
     (current, last): (&GitState, &GitState),
+    after: &str,
 ) -> Result<()> {
     let Some(moved) = git::moved_since(plan, current, last) else { return Ok(()) };
     let (what, forced) = match &moved {
@@ -115,7 +119,7 @@ fn refuse_moved_since(
     };
     Err(Diagnosis::new(
         Code::ForeignCommits,
-        format!("{what} after this work had ended, by you or by others; nothing was changed."),
+        format!("{what} after {after}, by you or by others; nothing was changed."),
     )
     .hint(format!(
         "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or {forced}: --force",
@@ -167,14 +171,14 @@ impl Workspace<'_> {
 
     /// What restoring the git state of `target` over that of the picture would do.
     ///
-    /// Branches that other work trees use stay where they are: what is done there is not this tree's to undo. `brought`: the checkpoint of what an earlier restore
+    /// Branches that other work trees use stay where they are: what is done there is not this tree's to undo. `brought`: what an earlier restore
     /// left, which this one undoes. Errors: those of [`git::plan`]; `foreign_commits` unless forced.
     pub(super) fn plan_git(
         &self,
         target: &Checkpoint,
         shot: &Shot,
         force: bool,
-        brought: Option<&CheckpointId>,
+        brought: Option<&Brought>,
     ) -> Result<GitRestore> {
         let nothing = |whose: &str| {
             Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git.")).hint(format!(
@@ -185,8 +189,13 @@ impl Workspace<'_> {
         let wanted = Manifest::read(&self.objects, &target.manifest)?.git;
         let wanted = wanted.ok_or_else(|| nothing(&format!("Checkpoint {}", target.id.short())))?;
         let current = shot.manifest.git.clone().ok_or_else(|| nothing("The tree as it is"))?;
-        let wanted = git::leaving_others(&self.root, wanted, &current)?;
-        let last = self.last_of_work(target, brought)?;
+        let left = brought.map(|brought| &brought.left);
+        let last = self.last_of_work(target, left)?;
+        let meant = match &last {
+            Some(left) if brought.is_some() => git::leaving_unmoved(wanted, &current, left),
+            _ => wanted,
+        };
+        let wanted = git::leaving_others(&self.root, meant.clone(), &current)?;
         let wanted = match &last {
             Some(last) => git::leaving_newer(wanted, &current, last),
             None => wanted,
@@ -194,12 +203,13 @@ impl Workspace<'_> {
         let plan = git::plan(&self.root, &wanted, &current, &self.objects)
             .map_err(|error| naming(error, &target.id))?;
         if !force {
-            self.refuse_foreign_commits(target, &plan, brought)?;
-            if let (Some(last), None) = (&last, brought) {
-                refuse_moved_since(target, &plan, (&current, last))?;
+            self.refuse_foreign_commits(target, &plan, left)?;
+            if let Some(last) = last.filter(|_| brought.is_none_or(|brought| !brought.is_compared)) {
+                let what = if brought.is_some() { "that restore" } else { "this work had ended" };
+                refuse_moved_since(target, &plan, (&current, &last), what)?;
             }
         }
-        Ok(GitRestore { plan, target: wanted, current, kept_below: None })
+        Ok(GitRestore { plan, meant, target: wanted, current, kept_below: None })
     }
 
     /// Git's state when the work ended that goes back, as far as it is known: what came after it was made by others. Of a restore that is

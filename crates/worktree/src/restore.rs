@@ -34,6 +34,7 @@ use settled::also_settled;
 
 pub use other::newest_other;
 pub use refusal::refused;
+pub(super) use run::Brought;
 pub use settled::settle_note;
 
 pub use back::{
@@ -168,7 +169,7 @@ fn step_settled(
         run::Task {
             whose: Whose::Caller,
             own,
-            brought: last.restored_id.clone(),
+            brought: last.restored_id.clone().map(|left| run::Brought { left, is_compared: false }),
             ..run::Task::of(kind, target, limits)
         },
         &request,

@@ -101,6 +101,53 @@ pub fn leaving_newer(target: GitState, current: &GitState, last: &GitState) -> G
     GitState { refs, ..target }
 }
 
+/// The state to restore where a restore is taken back, which began at `target` and left `left`: what it did not move stays as it is.
+pub fn leaving_unmoved(target: GitState, current: &GitState, left: &GitState) -> GitState {
+    let mut wanted = target.clone();
+    wanted.refs = unmoved(&target.refs, &current.refs, &left.refs);
+    wanted.symbolic = unmoved(&target.symbolic, &current.symbolic, &left.symbolic);
+    let place = |state: &GitState| {
+        let name = state.head_name();
+        let detached = state.head.clone().filter(|_| name.is_none());
+        (name, detached)
+    };
+    if place(&target) == place(left) {
+        wanted.branch.clone_from(&current.branch);
+        wanted.head_ref.clone_from(&current.head_ref);
+        wanted.head = match current.head_name() {
+            Some(name) => wanted.refs.iter().find(|(known, _)| known.0 == name).map(|(_, oid)| oid.clone()),
+            None => current.head.clone(),
+        };
+    }
+    if target.stash == left.stash {
+        wanted.stash.clone_from(&current.stash);
+    }
+    if target.index == left.index {
+        wanted.index = current.index;
+        wanted.staged.clone_from(&current.staged);
+    }
+    wanted
+}
+
+/// Names as `current` has them where `target` and `left` have the same, else as `target` does.
+fn unmoved<T: Clone + PartialEq>(
+    target: &[(PathText, T)],
+    current: &[(PathText, T)],
+    left: &[(PathText, T)],
+) -> Vec<(PathText, T)> {
+    let at = |list: &[(PathText, T)], name: &PathText| {
+        list.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    };
+    let names: BTreeSet<&PathText> =
+        [target, current, left].into_iter().flatten().map(|(name, _)| name).collect();
+    let wanted = names.into_iter().filter_map(|name| {
+        let before = at(target, name);
+        let value = if before == at(left, name) { at(current, name) } else { before };
+        Some((name.clone(), value?))
+    });
+    wanted.collect()
+}
+
 /// What of git's state was changed after the work that goes back had ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MovedSince {

@@ -13,12 +13,13 @@ use ic_saga::compensation as effects;
 use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
-use super::layer::{Layer, Site, Work};
+use super::layer::{Layer, Site, Work, until};
 use crate::compensation::Saga;
 use crate::covered::cut_of;
 use crate::events::event;
 use crate::marks::{self, marked_dispatches, unmark};
 use crate::plan::Counts;
+use crate::undo_preconditions::undone_effects;
 
 /// The layer. A plan names its rows by itself, so a look at it says nothing.
 pub(super) struct Record;
@@ -92,6 +93,11 @@ pub(crate) fn end_of_undo(
     };
     let before = choices::run_status(remembered)?;
     let current = run::get(tx, &remembered.run_id)?;
+    // Before the end is recorded: until then it is known which effects were covered.
+    let undone = undone_effects(tx, remembered, until(tx, remembered, course)?)?;
+    for one in undone.iter().filter(|one| one.is_put_back()) {
+        effects::arm_again(tx, now, one, &remembered.id)?;
+    }
     let (to, epoch) = match remembered.only() {
         Some(_) => (current.phase.clone(), current.epoch),
         None => (remembered.from_phase.clone(), current.epoch + 1),

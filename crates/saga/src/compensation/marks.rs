@@ -48,15 +48,25 @@ pub fn unmark(tx: &Transaction<'_>, now: Timestamp, run: &RunId, rollback: &Roll
     for one in
         left.iter().filter(|one| one.state == State::Skipped && one.rolled_back_by.as_ref() == Some(rollback))
     {
-        let payload = json!({ "step": one.step, "rollback_id": rollback.as_str() });
-        let state = next(one.state, Happening::ArmedAgain)?;
-        let event = one.event(EventType::CompensationArmed, state);
-        ic_events::append(tx, now, &NewEvent { payload: Some(payload), ..event })?;
-        tx.execute_one(
-            "UPDATE compensations SET state = $1, last_error = NULL, updated_at = $2 WHERE id = $3",
-            &[&state.as_str(), &now.millis(), &one.id.as_str()],
-        )?;
+        arm_again(tx, now, one, rollback)?;
     }
     let sql = "UPDATE compensations SET rolled_back_by = NULL WHERE rolled_back_by = $1";
     tx.execute(sql, &[&rollback.as_str()])
+}
+
+/// Arms an effect again that a rollback had undone or left, which is itself undone or aborted: it can be undone again.
+pub fn arm_again(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    one: &Compensation,
+    rollback: &RollbackId,
+) -> Result<()> {
+    let payload = json!({ "step": one.step, "rollback_id": rollback.as_str() });
+    let state = next(one.state, Happening::ArmedAgain)?;
+    let event = one.event(EventType::CompensationArmed, state);
+    ic_events::append(tx, now, &NewEvent { payload: Some(payload), ..event })?;
+    tx.execute_one(
+        "UPDATE compensations SET state = $1, last_error = NULL, updated_at = $2 WHERE id = $3",
+        &[&state.as_str(), &now.millis(), &one.id.as_str()],
+    )
 }

@@ -61,7 +61,7 @@ pub(super) enum Happening<'a> {
     Begins,
     /// It ends.
     Ends(End<'a>),
-    /// The decision to leave the effect ended with the rollback that asked for it.
+    /// The decision to leave the effect ended with the rollback that asked for it; or what was undone was put back with the tree.
     ArmedAgain,
 }
 
@@ -85,10 +85,10 @@ pub(super) fn next(state: State, happening: Happening<'_>) -> Result<State> {
         (S::Running, H::Ends(E::Done)) => Ok(S::Done),
         (S::Running, H::Ends(E::Failed(_) | E::CutOff)) => Ok(S::Failed),
         (S::Armed | S::Running | S::Failed, H::Ends(E::Skipped(_))) => Ok(S::Skipped),
-        (S::Skipped, H::ArmedAgain) => Ok(S::Armed),
+        (S::Done | S::Skipped, H::ArmedAgain) => Ok(S::Armed),
         (S::Registered | S::Done | S::Skipped, H::Begins | H::Ends(_))
         | (S::Armed | S::Failed, H::Ends(E::Done | E::Failed(_) | E::CutOff))
-        | (S::Registered | S::Armed | S::Running | S::Done | S::Failed, H::ArmedAgain) => {
+        | (S::Registered | S::Armed | S::Running | S::Failed, H::ArmedAgain) => {
             let message =
                 format!("A compensation that is {} was asked {}.", state.as_str(), happening.as_str());
             Err(Diagnosis::new(Code::Internal, message))
@@ -115,7 +115,7 @@ mod tests {
             (State::Registered, ["-", "-", "-", "-", "-", "-"]),
             (State::Armed, ["running", "-", "-", "-", "skipped", "-"]),
             (State::Running, ["running", "done", "failed", "failed", "skipped", "-"]),
-            (State::Done, ["-", "-", "-", "-", "-", "-"]),
+            (State::Done, ["-", "-", "-", "-", "-", "armed"]),
             (State::Failed, ["running", "-", "-", "-", "skipped", "-"]),
             (State::Skipped, ["-", "-", "-", "-", "-", "armed"]),
         ];

@@ -133,9 +133,10 @@ pub fn take_restore_back(
         }
         None => AsIf::default(),
     };
+    let brought = restore.restored_id.clone().map(|left| run::Brought { left, is_compared: true });
     run::run(
         workspace,
-        run::Task { as_if, own, brought: restore.restored_id.clone(), ..run::Task::of(kind, target, limits) },
+        run::Task { as_if, own, brought, ..run::Task::of(kind, target, limits) },
         request,
         watch,
     )

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ic_base::Result;
 use ic_checkpoint::diff::{self, Difference, State};
 use ic_checkpoint::git::GitState;
-use ic_checkpoint::manifest::{Manifest, PathText};
-use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::{Limits, Node, is_at_or_below};
 
 use super::super::git::GitRestore;
@@ -34,25 +33,9 @@ impl Workspace<'_> {
         if let Some((git, now)) = report.git.as_ref().zip(now.manifest.git.as_ref())
             && !has_failed
         {
-            // The branches of other work trees were left where they are: the manifest has where they were.
-            let recorded = Manifest::read(&self.objects, &report.target.manifest)?.git;
-            differs.extend(git_that_differs(git, recorded.as_ref(), now));
+            differs.extend(git_that_differs(git, now));
         }
         Ok(differs)
-    }
-
-    /// The branches that stay where they are because another work tree uses them, and where the target has them: known before anything
-    /// is moved, and so when nothing is.
-    pub(super) fn left_to_others(
-        &self,
-        git: Option<&GitRestore>,
-        target: &Checkpoint,
-    ) -> Result<Vec<(PathText, String)>> {
-        let Some(git) = git else { return Ok(Vec::new()) };
-        let Some(then) = Manifest::read(&self.objects, &target.manifest)?.git else { return Ok(Vec::new()) };
-        let (here, wanted) = (branches(&git.current), branches(&git.target));
-        let moved = branches_that_differ(&branches(&then), &here, |name| wanted.get(name) == here.get(name));
-        Ok(moved.into_iter().filter(|(_, is_left)| *is_left).map(|(why, _)| of_git(why)).collect())
     }
 
     fn files_that_differ(
@@ -99,16 +82,18 @@ impl Workspace<'_> {
     }
 }
 
-/// `recorded`: as the checkpoint has it, with the branches that are left to other work trees.
-fn git_that_differs(
-    git: &GitRestore,
-    recorded: Option<&GitState>,
-    now: &GitState,
-) -> Vec<(PathText, String)> {
-    let wanted = branches(&git.target);
-    let then = recorded.map_or_else(|| wanted.clone(), branches);
-    let here = branches(now);
-    let moved = branches_that_differ(&then, &here, |name| wanted.get(name) == here.get(name));
+/// The branches that stay where they are because another work tree uses them, and where the target has them: known before anything is
+/// moved, and so when nothing is.
+pub(super) fn left_to_others(git: &GitRestore) -> Vec<(PathText, String)> {
+    let (here, wanted) = (branches(&git.current), branches(&git.target));
+    let moved = branches_that_differ(&branches(&git.meant), &here, |name| wanted.get(name) == here.get(name));
+    moved.into_iter().filter(|(_, is_left)| *is_left).map(|(why, _)| of_git(why)).collect()
+}
+
+/// What was left to other work trees is among it.
+fn git_that_differs(git: &GitRestore, now: &GitState) -> Vec<(PathText, String)> {
+    let (wanted, here) = (branches(&git.target), branches(now));
+    let moved = branches_that_differ(&branches(&git.meant), &here, |name| wanted.get(name) == here.get(name));
     let mut said: Vec<String> = moved.into_iter().map(|(why, _)| why).collect();
     if (git.target.standing_on(), &git.target.head) != (now.standing_on(), &now.head) {
         let place = |state: &GitState| match state.standing_on() {

@@ -27,6 +27,15 @@ use super::request::{Report, Request, Status, Watch};
 use super::ties::Attained;
 use super::without;
 
+/// What the restore that is undone left.
+#[derive(Debug, Clone)]
+pub(crate) struct Brought {
+    /// The checkpoint of it.
+    pub(crate) left: CheckpointId,
+    /// Whoever undoes it has looked already whether branches, the index or the stash were moved since.
+    pub(crate) is_compared: bool,
+}
+
 /// What is restored and why.
 pub(super) struct Task {
     pub(super) kind: Kind,
@@ -43,7 +52,7 @@ pub(super) struct Task {
     /// Paths that the restore which is undone wrote, as its journal has them: they go again though a rule hides them.
     pub(super) own: BTreeSet<Vec<u8>>,
     /// What the restore that is undone left: commits that it brought are no work of others that came since.
-    pub(super) brought: Option<CheckpointId>,
+    pub(super) brought: Option<Brought>,
     /// Only what this work did is undone: the target is the tree before it, and whatever others did since stays.
     pub(super) work: Option<Own>,
 }
@@ -218,7 +227,7 @@ fn plan_report(
     }
     let is_without = reversed.is_some();
     let (conflicts, texts) = without::open_conflicts(&mut plan, conflicts, reversed, request);
-    let differs = workspace.left_to_others(git.as_ref(), &target)?;
+    let differs = git.as_ref().map_or_else(Vec::new, super::differs::left_to_others);
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
     let plan_hash = hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?;
     let report = Report {
