@@ -8,5 +8,6 @@ mod foreign;
 mod locks;
 mod log;
 mod output;
+mod swapped;
 mod triggers;
 mod verbs;

@@ -20,6 +20,8 @@ const SCHEMA: SideSchema = SideSchema {
     page_size: 4096,
     owner: "SELECT NULL",
     age: "SELECT NULL",
+    lock: ".lock",
+    at_age: "SELECT NULL",
     made: "SELECT NULL",
     sql: "",
     upgrades: &[],

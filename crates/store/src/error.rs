@@ -23,6 +23,7 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
         Some(ErrorCode::NotADatabase) => Code::ForeignDatabase,
         Some(ErrorCode::DatabaseCorrupt) => Code::Corrupt,
         Some(ErrorCode::SystemIoFailure) if is_out_of_space(&error) => Code::DiskFull,
+        Some(ErrorCode::SystemIoFailure) if is_cut_off(&error) => Code::Corrupt,
         Some(ErrorCode::SystemIoFailure) => Code::Io,
         None if is_unreadable(&error) => Code::Corrupt,
         _ => Code::Internal,
@@ -39,6 +40,11 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
 /// (<https://sqlite.org/rescode.html#ioerr_shmsize>).
 fn is_out_of_space(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
+}
+
+/// True when the file ends within a page: it was cut off (<https://sqlite.org/rescode.html#ioerr_short_read>).
+fn is_cut_off(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_IOERR_SHORT_READ)
 }
 
 /// True for a value that is not what its column must hold.
@@ -108,6 +114,7 @@ mod tests {
         let code = |extended| diagnose(Error::SqliteFailure(ffi::Error::new(extended), None), "x").code();
         assert_eq!(code(ffi::SQLITE_IOERR_SHMSIZE), Code::DiskFull);
         assert_eq!(code(ffi::SQLITE_IOERR_READ), Code::Io);
+        assert_eq!(code(ffi::SQLITE_IOERR_SHORT_READ), Code::Corrupt);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use rusqlite::Connection;
 
 use crate::error::diagnose;
 use crate::ledger::Ledger;
-use crate::{filesystem, log, migrate, sqlite_version};
+use crate::remembered::WHEN_BEHIND;
+use crate::{filesystem, log, migrate, note, sqlite_version};
 
 mod server;
 
@@ -37,7 +38,7 @@ pub fn examine(ledger: &Ledger, now: Timestamp) -> Result<Vec<Check>> {
         foreign_keys(connection),
         schema(connection, ledger.path())?,
         journal(connection)?,
-        head(ledger),
+        head(ledger, ledger.path()),
         log_beside(ledger.path()),
         Check { name: "sqlite", ok: true, detail: sqlite_version().to_owned() },
         file_system(ledger.path()),
@@ -81,9 +82,12 @@ fn journal(connection: &Connection) -> Result<Check> {
 }
 
 /// Whether the store has held newer events than the ledger has.
-fn head(ledger: &Ledger) -> Check {
-    let behind = ledger.behind_in_words();
-    Check { name: "head", ok: behind.is_none(), detail: behind.unwrap_or_else(|| "ok".to_owned()) }
+fn head(ledger: &Ledger, path: &Path) -> Check {
+    let trouble = ledger
+        .behind_in_words()
+        .map(|words| format!("{words} {WHEN_BEHIND}"))
+        .or_else(|| note::trouble(path));
+    Check { name: "head", ok: trouble.is_none(), detail: trouble.unwrap_or_else(|| "ok".to_owned()) }
 }
 
 /// What stands beside the file, and how to copy both. It is no fault however long it is.

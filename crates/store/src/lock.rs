@@ -7,8 +7,11 @@ use std::cell::RefCell;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::marker::PhantomData;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
 
 use crate::private;
 
@@ -119,9 +122,11 @@ impl FileLock {
     }
 }
 
-/// Opens the file of a lock, and makes it (mode 0600) if it is not there. What is in it stays.
+/// Opens the file of a lock, and makes it (mode 0600) if it is not there. What is in it stays. A pipe in its place is not waited for, and a
+/// link not followed.
 pub fn open(path: &Path) -> io::Result<File> {
-    private::open(path, File::options().create(true).truncate(false).write(true))
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    private::open(path, File::options().create(true).truncate(false).write(true).custom_flags(flags))
 }
 
 /// Waits for the lock on an open file; `false` if others held it past the timeout. With no timeout it looks once.

@@ -139,6 +139,19 @@ impl Note {
     }
 }
 
+/// Why nothing can be remembered of the ledger at `path`, where something else stands in the note's place; `None`: there is a note, or
+/// nothing.
+pub(crate) fn trouble(path: &Path) -> Option<String> {
+    let at = path_of(&log::real(path));
+    let is_there = std::fs::symlink_metadata(&at).is_ok();
+    (is_there && Note::read(&log::real(path)).is_none()).then(|| {
+        format!(
+            "{} cannot be read as what it is, so an older ledger would not be found out; remove it",
+            at.display()
+        )
+    })
+}
+
 /// Forgets what is remembered of the ledger at `path`.
 pub(crate) fn forget(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path_of(path)) {

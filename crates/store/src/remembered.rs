@@ -11,7 +11,7 @@ use ic_base::{Code, Diagnosis, Result};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::connection::{OpenOptions, open};
+use crate::connection::{OpenOptions, connect, open};
 use crate::error::diagnose;
 use crate::log::{self, Salts};
 use crate::note::{self, Head, Log, Note, Stamp};
@@ -65,11 +65,11 @@ impl Remembered {
                 Ok(Some(salts)) if fits(&note, salts, &meta) => return Ok(Self::of(path, Some(note), true)),
                 // The file is being written, or whoever wrote it died: a later state of it is its own, an earlier one is not.
                 Ok(Some(salts)) if is_being_written(&note, salts) => {
-                    return if is_older(&path, &note) {
-                        Err(foreign_log(&path))
-                    } else {
-                        Ok(Self::of(path, Some(note), false))
-                    };
+                    if is_older(&path, &note) {
+                        return Err(foreign_log(&path));
+                    }
+                    require_together(&path, options, goes_on)?;
+                    return Ok(Self::of(path, Some(note), false));
                 }
                 _ if look + 1 < LOOKS => {
                     std::thread::sleep(BETWEEN_LOOKS);
@@ -93,16 +93,17 @@ impl Remembered {
         Self { path, note, is_told, bare: None, has_written: false, must_fold: false, behind: None }
     }
 
-    /// Compares the ledger with what is remembered of it, unless both are as they were left.
+    /// Compares the ledger with what is remembered of it: also where file and log seem to be as they were left, because their times can be
+    /// put back, and of a damaged log SQLite plays in only what comes before the damage.
     pub(crate) fn compare(&mut self, connection: &Connection) -> Result<()> {
-        if self.is_told {
+        if self.path.as_os_str().is_empty() {
             return Ok(());
         }
         let Some(now) = newest(connection, self.note.as_ref().map_or(0, |note| note.head.seq))? else {
             return Ok(());
         };
         // Asked after the event: of a log that came meanwhile it is not known where the file alone ends.
-        if matches!(log::salts(&self.path), Ok(None)) {
+        if !self.is_told && matches!(log::salts(&self.path), Ok(None)) {
             self.bare = Some(now.head.seq);
         }
         if let Some(note) = &self.note
@@ -222,33 +223,47 @@ fn is_older(path: &Path, note: &Note) -> bool {
     base.is_some_and(|base| seq.is_some_and(|seq| seq < base))
 }
 
-/// Forgets what the store remembers of the ledger at `path`, and sets a log aside that is not its own: its own name with `.aside-` and
-/// the time. Returns that log's new name.
+/// Takes the ledger at `path` as it is: that is what the store remembers from now on, and a log that is not its own is set aside, under its
+/// own name with `.aside-` and the time. Returns that log's new name.
 ///
-/// The ledger may be one that cannot be opened for its log. Nobody should use it meanwhile.
+/// The ledger may be one that cannot be opened for its log. Nobody should use it meanwhile. Errors: those of opening it as it is then:
+/// nothing is changed.
 pub fn accept(path: &Path, options: OpenOptions, now: ic_base::Timestamp) -> Result<Option<PathBuf>> {
     let path = log::real(path);
-    set_aside(&path, Remembered::before_opening(&path, options).map(drop), now)
+    let aside = set_aside(&path, Remembered::before_opening(&path, options).map(drop), now)?;
+    let opened = match connect(&path, options) {
+        Ok(opened) => opened,
+        Err(error) => {
+            if let Some(aside) = aside {
+                // It was no help.
+                let _ = std::fs::rename(aside, log::path_of(&path));
+            }
+            return Err(error);
+        }
+    };
+    note::forget(&path).map_err(|e| failed(&note::path_of(&path), &e))?;
+    let mut remembered = Remembered::of(path, None, false);
+    remembered.compare(&opened.connection)?;
+    remembered.tell(&opened.connection, true);
+    remembered.close(&opened.connection);
+    Ok(aside)
 }
 
-/// As [`accept`], once it is `known` whether the log is the database's own.
+/// Sets a log aside that is not the database's own, as is `known`. Errors: what else is known.
 pub(crate) fn set_aside(path: &Path, known: Result<()>, now: ic_base::Timestamp) -> Result<Option<PathBuf>> {
-    let failed = |what: &Path| {
-        let what = what.display().to_string();
-        move |e: std::io::Error| Diagnosis::new(Code::Io, format!("changing {what}: {e}."))
-    };
-    let mut aside = None;
     match known {
         Err(error) if error.code() == Code::ForeignLog => {
             let log = log::path_of(path);
             let to = log::sibling(&log, &format!(".aside-{}", now.millis()));
-            std::fs::rename(&log, &to).map_err(failed(&log))?;
-            aside = Some(to);
+            std::fs::rename(&log, &to).map_err(|e| failed(&log, &e))?;
+            Ok(Some(to))
         }
-        _ => {}
+        known => known.map(|()| None),
     }
-    note::forget(path).map_err(failed(&note::path_of(path)))?;
-    Ok(aside)
+}
+
+fn failed(what: &Path, e: &std::io::Error) -> Diagnosis {
+    Diagnosis::new(Code::Io, format!("changing {}: {e}.", what.display()))
 }
 
 /// What a ledger says of its events.
@@ -284,7 +299,7 @@ fn require_own_log(path: &Path, note: &Note, options: OpenOptions) -> Result<()>
     if is_noted && (is_older(path, note) || is_another) {
         return Err(foreign_log(path));
     }
-    require_sound_together(path, options, goes_on)
+    require_together(path, options, |file, both| is_sound(both) && goes_on(file, both))
 }
 
 /// Whether a ledger with its log has the newest event that its file alone has: a log only adds.
@@ -297,11 +312,12 @@ fn goes_on(file: &Connection, both: &Connection) -> bool {
     seq == 0 || has.is_ok_and(|its| its == hash)
 }
 
-/// Errors: `foreign_log` if a database is sound without its log alone, or with it does not go on from what the file has.
-pub(crate) fn require_sound_together(
+/// Errors: `foreign_log` if a database is sound alone, and with its log it cannot be opened, or they are not one by `is_one` of the file
+/// alone and of both.
+pub(crate) fn require_together(
     path: &Path,
     options: OpenOptions,
-    goes_on: impl FnOnce(&Connection, &Connection) -> bool,
+    is_one: impl FnOnce(&Connection, &Connection) -> bool,
 ) -> Result<()> {
     let opened = open(path, options, &format!("opening {}", path.display()));
     if let Err(error) = opened.as_ref().map(drop)
@@ -316,7 +332,7 @@ pub(crate) fn require_sound_together(
         let _ = both.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false);
     }
     let Some(file) = alone(path) else { return Ok(()) };
-    let is_own = together.is_some_and(|both| is_sound(&both) && goes_on(&file, &both));
+    let is_own = together.is_some_and(|both| is_one(&file, &both));
     if !is_own && is_sound(&file) { Err(foreign_log(path)) } else { Ok(()) }
 }
 
@@ -343,7 +359,7 @@ fn seq_of(connection: &Connection) -> Option<i64> {
     connection.query_row("SELECT seq FROM event_head", [], |row| row.get(0)).ok()
 }
 
-fn is_sound(connection: &Connection) -> bool {
+pub(crate) fn is_sound(connection: &Connection) -> bool {
     connection
         .query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0))
         .is_ok_and(|found| found == "ok")

@@ -37,6 +37,10 @@ pub struct SideSchema {
     pub owner: &'static str,
     /// Asks for a number that grows with what is kept: a file with a smaller one is an older state of it.
     pub age: &'static str,
+    /// What follows its name in the name of the lock that whoever writes it holds.
+    pub lock: &'static str,
+    /// Asks for what distinguishes the one of that number, `?1`, from another of it, as a text.
+    pub at_age: &'static str,
     /// Asks for the id that the file got when it was made, which no other file of the same owner has. It fails in files that were made
     /// before there were such ids: they have none.
     pub made: &'static str,
@@ -67,6 +71,8 @@ pub struct Side {
     is_new: bool,
     /// Something was committed.
     has_written: Cell<bool>,
+    /// The log that was noted last by this process.
+    noted: Cell<Option<log::Salts>>,
 }
 
 impl Side {
@@ -97,6 +103,7 @@ impl Side {
             is_new: false,
             // What was found out need not be found out again.
             has_written: Cell::new(is_strange),
+            noted: Cell::new(None),
         };
         if side.pragma("user_version")? == 0 {
             side.create()?;
@@ -220,6 +227,7 @@ impl Side {
         let result = write(&Transaction::of_file(&self.connection)).and_then(|value| {
             self.execute("COMMIT")?;
             self.has_written.set(true);
+            self.note_new_log();
             Ok(value)
         });
         if result.is_err() && !self.connection.is_autocommit() {

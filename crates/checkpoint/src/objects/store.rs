@@ -36,6 +36,8 @@ const SCHEMA: SideSchema = SideSchema {
     page_size: 4096,
     owner: "SELECT ledger FROM store",
     age: "SELECT ifnull(max(id), 0) FROM packs",
+    lock: ".lock",
+    at_age: "SELECT size || ':' || created_at FROM packs WHERE id = ?1",
     made: "SELECT id FROM made",
     upgrades: &[second_version!()],
     sql: concat!(

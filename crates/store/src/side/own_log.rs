@@ -1,6 +1,7 @@
 //! Which log belongs to a side database: one that was written for another state of the file is not played into this one.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result};
 
@@ -8,11 +9,19 @@ use super::{Side, SideSchema};
 use rusqlite::Connection;
 
 use crate::connection::OpenOptions;
-use crate::log;
 use crate::note::{Head, Log, Note, Stamp};
-use crate::remembered::{alone, fits, foreign_log, require_sound_together, set_aside};
+use crate::remembered::{alone, fits, foreign_log, is_sound, require_together, set_aside};
+use crate::{lock, log};
 
 impl Side {
+    /// Remembers a log that began with this commit: a process that is killed later leaves none that is strange.
+    pub(super) fn note_new_log(&self) {
+        let salts = log::salts(&self.path).ok().flatten();
+        if !self.is_new && salts.is_some() && self.noted.replace(salts) != salts {
+            self.remember_log();
+        }
+    }
+
     /// Remembers which log this database has: another one in its place must not be written over by it.
     pub(super) fn remember_log(&self) {
         let owner = self.connection.query_row(self.schema.owner, [], |row| row.get::<_, String>(0));
@@ -48,6 +57,7 @@ pub fn accept_side(
     if !Side::exists(path) {
         return Ok(None);
     }
+    // Without its log there is nothing to be remembered of it; with its own, what is remembered stays.
     set_aside(path, require_own_log(path, schema, options).map(drop), now)
 }
 
@@ -84,17 +94,36 @@ fn is_another(path: &Path, schema: &SideSchema, note: &Note) -> bool {
 /// Whether it had to be found out that the log belongs to the file.
 ///
 /// Errors: `foreign_store` if the log that another ledger's store left would be played into this one; `foreign_log` if the file was
-/// replaced by an older state of it or by another store of the same ledger, or is no sound database together with the log.
+/// replaced by an older state of it or by another store of the same ledger, if another log was put beside it, or if the two are no sound
+/// database together.
 pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOptions) -> Result<bool> {
-    let (Some(note), Ok(Some(salts)), Ok(meta)) =
-        (Note::read(path), log::salts(path), std::fs::metadata(path))
-    else {
-        return Ok(false);
-    };
-    let is_noted = note.log.as_ref().is_some_and(|log| log.salts == salts);
-    if !is_noted || fits(&note, salts, &meta) {
+    let mut found = None;
+    for look in 0..LOOKS {
+        let (note, Ok(Some(salts)), Ok(meta)) = (Note::read(path), log::salts(path), std::fs::metadata(path))
+        else {
+            return Ok(false);
+        };
+        if note.as_ref().is_some_and(|note| fits(note, salts, &meta)) {
+            return Ok(false);
+        }
+        let noted = note.filter(|note| note.log.as_ref().is_some_and(|log| log.salts == salts));
+        let is_noted = noted.is_some();
+        found = noted;
+        if is_noted {
+            break;
+        }
+        // Who begins a log notes it with its first commit.
+        if look + 1 < LOOKS {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+    if is_in_use(path, schema) {
         return Ok(false);
     }
+    let Some(note) = found else {
+        return require_together(path, options, |file, both| is_sound(both) && goes_on(schema, file, both))
+            .map(|()| true);
+    };
     let owner = alone(path).map(|file| file.query_row(schema.owner, [], |row| row.get::<_, String>(0)));
     match owner {
         Some(Ok(owner)) if owner != note.ledger => Err(Diagnosis::new(
@@ -108,6 +137,28 @@ pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOpt
         .detail("store", path.to_string_lossy().into_owned())
         .detail("belongs_to", owner)),
         _ if is_older(path, schema, &note) || is_another(path, schema, &note) => Err(foreign_log(path)),
-        _ => require_sound_together(path, options, |_, _| true).map(|()| true),
+        _ => require_together(path, options, |_, both| is_sound(both)).map(|()| true),
     }
+}
+
+/// Whether somebody writes it: then the log grows, and parts of it go into the file, and both were looked at as that was opened.
+fn is_in_use(path: &Path, schema: &SideSchema) -> bool {
+    let lock = log::sibling(path, schema.lock);
+    let taken =
+        || Ok::<_, std::io::Error>(lock::wait(&lock::open(&lock)?, lock::Mode::Exclusive, Duration::ZERO)?);
+    lock.exists() && !taken().unwrap_or(true)
+}
+
+/// How often it is looked for the note of a log, and how long it is waited in between.
+const LOOKS: usize = 25;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+/// Whether a store with a log of which nothing is known has what its file alone has newest: so much was not removed in one go.
+fn goes_on(schema: &SideSchema, file: &Connection, both: &Connection) -> bool {
+    let newest = |of: &Connection| of.query_row(schema.age, [], |row| row.get::<_, i64>(0));
+    let at =
+        |of: &Connection, age: i64| of.query_row(schema.at_age, [age], |row| row.get::<_, String>(0)).ok();
+    // What cannot be read says nothing.
+    let Ok(age) = newest(file) else { return true };
+    age == 0 || at(file, age) == at(both, age)
 }
