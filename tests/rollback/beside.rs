@@ -292,3 +292,26 @@ fn a_commit_that_another_run_made_since_on_a_branch_beside_stands_against_an_und
     world.state().assert_outside_is(&before, "undone");
     assert!(world.git(&["for-each-ref", "--contains", &theirs, "refs/ic"]).contains("refs/ic/"));
 }
+
+#[test]
+fn files_that_another_run_changed_and_did_not_record_stay_or_refuse() {
+    let world = in_git().begun();
+    let work = |run: &str, name: &str| {
+        let id = world.ic(&["dispatch", "create", run]);
+        world.ic(&["dispatch", "start", &id]);
+        world.write(name, name);
+        world.ic(&["dispatch", "complete", &id]);
+    };
+    work(&world.run, "mine");
+    let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
+    work(&other, "theirs");
+    work(&world.run, "later");
+    let words = ["undo", "created", "--run", &world.run, "--yes"];
+    let refused = world.cli.run(words);
+    assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()), "{refused:?}");
+    assert!(refused.stderr.contains("theirs") && !refused.stderr.contains("later"), "{refused:?}");
+    assert!(["mine", "theirs", "later"].iter().all(|name| world.read(name).is_some()));
+    world.ic(&[&words[..], &["--keep-theirs"]].concat());
+    assert_eq!((world.read("mine"), world.read("later")), (None, None));
+    assert_eq!(world.text("theirs"), "theirs");
+}

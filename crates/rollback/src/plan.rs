@@ -86,7 +86,7 @@ fn at_the_end(run: &Run, place: &Place, error: Diagnosis) -> Diagnosis {
         run.id.short()
     );
     match place.reference.strip_prefix("checkpoint:") {
-        Some(id) => error.hint(format!("the files alone: ic checkpoint restore {id}; or {earlier}")),
+        Some(id) => error.hint(format!("the files alone: ic checkpoint restore {id} --yes; or {earlier}")),
         None => error.hint(earlier),
     }
 }

@@ -10,9 +10,17 @@ use ic_dispatch::dispatch::{self, Filter};
 use ic_session::call;
 use ic_store::Snapshot;
 
-use super::restore::Brought;
 use super::shot::Shot;
 use super::workspace::{Warning, Workspace};
+
+/// What the restore that is undone left.
+#[derive(Debug, Clone)]
+pub(super) struct Brought {
+    /// The checkpoint of it.
+    pub(super) left: CheckpointId,
+    /// Whoever undoes it has looked already whether branches, the index or the stash were moved since.
+    pub(super) is_compared: bool,
+}
 
 /// What a restore does about git.
 #[derive(Debug, Clone)]
@@ -192,7 +200,7 @@ impl Workspace<'_> {
         let left = brought.map(|brought| &brought.left);
         let last = self.last_of_work(target, left)?;
         let meant = match &last {
-            Some(left) if brought.is_some() => git::leaving_unmoved(wanted, &current, left),
+            Some(left) if brought.is_some() => git::leaving_unmoved(&wanted, &current, left),
             _ => wanted,
         };
         let wanted = git::leaving_others(&self.root, meant.clone(), &current)?;

@@ -27,6 +27,7 @@ use ic_checkpoint::restore::reverse::Own;
 use ic_journal::kept;
 use ic_kernel::Kernel;
 
+use super::git::Brought;
 use super::read;
 use super::workspace::{Settings, Warning, Workspace, find, require_kept};
 use limits::Whose;
@@ -34,7 +35,6 @@ use settled::also_settled;
 
 pub use other::newest_other;
 pub use refusal::refused;
-pub(super) use run::Brought;
 pub use settled::settle_note;
 
 pub use back::{
@@ -169,7 +169,7 @@ fn step_settled(
         run::Task {
             whose: Whose::Caller,
             own,
-            brought: last.restored_id.clone().map(|left| run::Brought { left, is_compared: false }),
+            brought: last.restored_id.clone().map(|left| Brought { left, is_compared: false }),
             ..run::Task::of(kind, target, limits)
         },
         &request,

@@ -102,7 +102,7 @@ pub fn leaving_newer(target: GitState, current: &GitState, last: &GitState) -> G
 }
 
 /// The state to restore where a restore is taken back, which began at `target` and left `left`: what it did not move stays as it is.
-pub fn leaving_unmoved(target: GitState, current: &GitState, left: &GitState) -> GitState {
+pub fn leaving_unmoved(target: &GitState, current: &GitState, left: &GitState) -> GitState {
     let mut wanted = target.clone();
     wanted.refs = unmoved(&target.refs, &current.refs, &left.refs);
     wanted.symbolic = unmoved(&target.symbolic, &current.symbolic, &left.symbolic);
@@ -111,7 +111,7 @@ pub fn leaving_unmoved(target: GitState, current: &GitState, left: &GitState) ->
         let detached = state.head.clone().filter(|_| name.is_none());
         (name, detached)
     };
-    if place(&target) == place(left) {
+    if place(target) == place(left) {
         wanted.branch.clone_from(&current.branch);
         wanted.head_ref.clone_from(&current.head_ref);
         wanted.head = match current.head_name() {

@@ -144,8 +144,7 @@ pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOpt
 /// Whether somebody writes it: then the log grows, and parts of it go into the file, and both were looked at as that was opened.
 fn is_in_use(path: &Path, schema: &SideSchema) -> bool {
     let lock = log::sibling(path, schema.lock);
-    let taken =
-        || Ok::<_, std::io::Error>(lock::wait(&lock::open(&lock)?, lock::Mode::Exclusive, Duration::ZERO)?);
+    let taken = || lock::wait(&lock::open(&lock)?, lock::Mode::Exclusive, Duration::ZERO);
     lock.exists() && !taken().unwrap_or(true)
 }
 

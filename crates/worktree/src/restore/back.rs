@@ -15,6 +15,7 @@ use ic_checkpoint::restore::reverse::Own;
 use ic_events::Hash;
 use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
 
+use super::super::git::Brought;
 use super::super::shot::{GitPart, Purpose};
 use super::super::workspace::{Workspace, require_kept};
 use super::as_if::{AsIf, differences, paths_of};
@@ -133,7 +134,7 @@ pub fn take_restore_back(
         }
         None => AsIf::default(),
     };
-    let brought = restore.restored_id.clone().map(|left| run::Brought { left, is_compared: true });
+    let brought = restore.restored_id.clone().map(|left| Brought { left, is_compared: true });
     run::run(
         workspace,
         run::Task { as_if, own, brought, ..run::Task::of(kind, target, limits) },

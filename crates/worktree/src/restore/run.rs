@@ -14,7 +14,7 @@ use ic_checkpoint::restore::plan::{Limits, Plan};
 use ic_checkpoint::restore::reverse::Own;
 use ic_checkpoint::rootfs::RootDir;
 
-use super::super::git::GitRestore;
+use super::super::git::{Brought, GitRestore};
 use super::super::named;
 use super::super::shot::{GitPart, Purpose, Shot};
 use super::super::workspace::{Workspace, require_kept};
@@ -26,15 +26,6 @@ use super::refusal::{plan_changed, refused};
 use super::request::{Report, Request, Status, Watch};
 use super::ties::Attained;
 use super::without;
-
-/// What the restore that is undone left.
-#[derive(Debug, Clone)]
-pub(crate) struct Brought {
-    /// The checkpoint of it.
-    pub(crate) left: CheckpointId,
-    /// Whoever undoes it has looked already whether branches, the index or the stash were moved since.
-    pub(crate) is_compared: bool,
-}
 
 /// What is restored and why.
 pub(super) struct Task {

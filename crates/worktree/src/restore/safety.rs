@@ -11,6 +11,7 @@ use ic_dispatch::status::DispatchStatus;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_events::Hash;
 use ic_kernel::worker::is_living_other;
+use ic_session::attribution::Attribution;
 use ic_session::{Call, call};
 use ic_store::path_bytes;
 use serde_json::json;
@@ -101,6 +102,7 @@ impl Workspace<'_> {
         did: &[(CheckpointId, Option<CheckpointId>)],
     ) -> Result<Vec<Conflict>> {
         let mut reasons = self.recorded_by_others(target)?;
+        self.changed_by_others(target, until, &mut reasons)?;
         let newest =
             self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
         if let Some(settled) = newest.map(|newest| self.settled(newest, until)).transpose()?.flatten() {
@@ -176,5 +178,40 @@ impl Workspace<'_> {
             }
             Ok(reasons)
         })
+    }
+
+    /// What changed since the target was taken, until this event, while only work of other runs was under way in this root that tells of no
+    /// calls: it may have recorded nothing of it. Nothing when nobody knows whose the target is.
+    fn changed_by_others(
+        &self,
+        target: &Checkpoint,
+        until: Seq,
+        reasons: &mut BTreeMap<Vec<u8>, String>,
+    ) -> Result<()> {
+        let Some(own) = &target.link.run_id else { return Ok(()) };
+        let (attribution, caller) = self.kernel.read(|snapshot| {
+            let range = (target.seq, until.min(ic_events::head(snapshot)?.0));
+            let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.run_id);
+            Ok((Attribution::between(snapshot, &self.root, range, target.created_at)?, caller))
+        })?;
+        let is_other = |work: &Dispatch| {
+            let is_own = work.run_id == *own || Some(&work.run_id) == caller.as_ref();
+            !is_own && !attribution.is_told_by_calls(&work.id)
+        };
+        if !attribution.workers.iter().any(&is_other) {
+            return Ok(());
+        }
+        for window in attribution.windows() {
+            let trees = (Some(&window.from.tree), Some(&window.to.tree));
+            diff::diff(&self.objects, trees.0, trees.1, &mut |difference| {
+                let owners = window.owners(&difference.path);
+                if let Some(first) = owners.first().filter(|_| owners.iter().all(|one| is_other(one))) {
+                    let reason = format!("changed while run {} was at work", first.run_id.short());
+                    reasons.entry(difference.path).or_insert(reason);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 }
