@@ -192,3 +192,29 @@ fn a_redo_of_a_named_run_brings_nothing_of_another_run_back() {
     world.ic(&["redo", "--run", &world.run, "--yes"]);
     assert_eq!(world.read("b.txt").as_deref(), Some("b\n"));
 }
+
+#[test]
+fn without_a_run_each_undo_goes_further_back_and_each_redo_forward() {
+    let world = in_git();
+    for name in ["one", "two", "three"] {
+        world.write("t", name);
+        world.ic(&["checkpoint", "create", "--name", name]);
+    }
+    world.write("t", "mess");
+    for left in ["three", "two", "one"] {
+        world.ic(&["undo", "--yes"]);
+        assert_eq!(world.text("t"), left);
+    }
+    assert_eq!(world.cli.refused(["undo", "--yes"]).1, "nothing_to_undo");
+    for left in ["two", "three", "mess"] {
+        world.ic(&["redo", "--yes"]);
+        assert_eq!(world.text("t"), left);
+    }
+    // What was captured since is gone back to first.
+    world.ic(&["undo", "--yes"]);
+    world.write("t", "four");
+    world.ic(&["checkpoint", "create", "--name", "four"]);
+    world.write("t", "mess again");
+    world.ic(&["undo", "--yes"]);
+    assert_eq!(world.text("t"), "four");
+}

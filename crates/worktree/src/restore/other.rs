@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_checkpoint::record::{self, Filter, Kind};
+use ic_checkpoint::restore::journal;
 use ic_kernel::Kernel;
 
 use super::super::workspace::{Settings, Which, Workspace, no_checkpoint};
@@ -13,29 +14,42 @@ use super::restore;
 /// So many are compared with the tree; each takes a look at it.
 const COMPARED: usize = 20;
 
-/// The newest checkpoint of the caller's working tree that the tree, or git's state, differs from.
+/// The newest checkpoint of the caller's working tree that the tree, or git's state, differs from. Where the tree is as the last restore
+/// left it, and nothing was captured since, one from before what that restored: each call goes further back.
 ///
 /// Errors: `no_checkpoint` if there is none, `nothing_to_undo` if the newest ones all are as the tree is.
 pub fn newest_other(kernel: &Kernel, settings: &Settings, watch: &Watch) -> Result<CheckpointId> {
     let workspace = Workspace::here(kernel, settings)?;
     let mut ids = Vec::new();
-    kernel.read(|snapshot| {
+    let last = kernel.read(|snapshot| {
         let filter = Filter { root: Some(&workspace.root), ..Filter::default() };
         record::list(snapshot, filter, |checkpoint| {
             if matches!(checkpoint.kind, Kind::Manual | Kind::Auto) {
-                ids.push(checkpoint.id);
+                ids.push((checkpoint.id, checkpoint.seq));
             }
             Ok(ControlFlow::Continue(()))
-        })
+        })?;
+        let restores = journal::finished(snapshot, &workspace.root)?;
+        Ok(journal::stacks(&restores).0.last().map(|last| (last.target_id.clone(), last.seq)))
     })?;
     if ids.is_empty() {
         return Err(no_checkpoint(&workspace.root));
     }
-    for id in ids.into_iter().rev().take(COMPARED) {
+    let differs = |id: &CheckpointId| -> Result<bool> {
         let request = Request { which: Which::Id(id.as_str()), dry_run: true, ..Request::default() };
         let report = restore(kernel, settings, &request, watch)?;
         let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
-        if moves_git || !report.plan.steps.is_empty() {
+        Ok(moves_git || !report.plan.steps.is_empty())
+    };
+    if let Some((target, restored)) = last
+        && let Some(at) = ids.iter().position(|(id, _)| *id == target)
+        && ids.iter().all(|(_, seq)| *seq < restored)
+        && !differs(&target)?
+    {
+        ids.truncate(at);
+    }
+    for (id, _) in ids.into_iter().rev().take(COMPARED) {
+        if differs(&id)? {
             return Ok(id);
         }
     }
