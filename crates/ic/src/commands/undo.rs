@@ -130,7 +130,10 @@ impl Undo {
     /// The point that a person chooses; the last one where nobody can be asked, or wants to be. `None`: nobody chose one.
     fn choose(&self, session: &Session, kernel: &Kernel, run: &Run) -> Result<Option<String>> {
         const OFFERED: usize = 20;
-        let last = kernel.read(|snapshot| Ok(ic_point::last(snapshot, run)))?;
+        let last = kernel.read(|snapshot| {
+            let last = ic_point::last(snapshot, run);
+            Ok(last.map_err(|error| ic_kernel::closed::explained(kernel, snapshot, error)))
+        })?;
         let last = self.beside_prompts(session, kernel, run, last)?;
         if self.yes || self.dry_run || !session.can_ask() {
             return last.map(|last| Some(last.reference));
