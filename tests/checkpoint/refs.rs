@@ -120,3 +120,24 @@ fn undoing_a_restore_refuses_to_move_a_branch_that_moved_since() {
     assert_eq!((world.head(), world.text("work")), (gone, "work\n".to_owned()));
     world.git(&["cat-file", "-e", &newer]);
 }
+
+#[test]
+fn a_restore_that_moved_a_branch_moves_it_back_and_again() {
+    let world = with_git();
+    world.ic(&["checkpoint", "create", "--name", "here"]);
+    let here = world.head();
+    world.write("work", "work\n");
+    let ahead = world.commit("work");
+    world.ic(&["checkpoint", "restore", "--name", "here", "--yes"]);
+    for (verb, head) in [("undo", &ahead), ("redo", &here), ("undo", &ahead), ("redo", &here)] {
+        world.ic(&["checkpoint", verb, "--yes"]);
+        assert_eq!(&world.head(), head, "{verb}");
+        assert_eq!(world.read("work").is_some(), *head == ahead, "{verb}");
+    }
+    // What came since the undo stands against it.
+    world.ic(&["checkpoint", "undo", "--yes"]);
+    world.write("newer", "newer\n");
+    let newer = world.commit("newer");
+    assert_eq!(world.cli.refused(["checkpoint", "redo", "--yes"]).1, "foreign_commits");
+    assert_eq!(world.head(), newer);
+}

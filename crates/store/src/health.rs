@@ -85,7 +85,7 @@ fn journal(connection: &Connection) -> Result<Check> {
 fn head(ledger: &Ledger, path: &Path) -> Check {
     let trouble = ledger
         .behind_in_words()
-        .map(|words| format!("{words} {WHEN_BEHIND}"))
+        .map(|words| format!("{}; {WHEN_BEHIND}", words.trim_end_matches('.')))
         .or_else(|| note::trouble(path));
     Check { name: "head", ok: trouble.is_none(), detail: trouble.unwrap_or_else(|| "ok".to_owned()) }
 }

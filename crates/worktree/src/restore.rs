@@ -164,12 +164,14 @@ fn step_settled(
     let own: BTreeSet<Vec<u8>> = plan.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(own.clone()), ..Limits::default() };
     let request = Request { strategy: Some(last.strategy), ..*request };
+    // What is made again had been undone: that left what there was before it.
+    let left = if kind == Kind::Redo { Some(last.safety_id.clone()) } else { last.restored_id.clone() };
     let mut report = run::run(
         workspace,
         run::Task {
             whose: Whose::Caller,
             own,
-            brought: last.restored_id.clone().map(|left| Brought { left, is_compared: false }),
+            brought: left.map(|left| Brought { left, is_compared: false }),
             ..run::Task::of(kind, target, limits)
         },
         &request,
