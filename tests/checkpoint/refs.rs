@@ -134,7 +134,7 @@ fn a_restore_that_moved_a_branch_moves_it_back_and_again() {
         assert_eq!(&world.head(), head, "{verb}");
         assert_eq!(world.read("work").is_some(), *head == ahead, "{verb}");
     }
-    // What came since the undo stands against it.
+    // A commit since the undo refuses it.
     world.ic(&["checkpoint", "undo", "--yes"]);
     world.write("newer", "newer\n");
     let newer = world.commit("newer");

@@ -93,7 +93,7 @@ fn what_was_accepted_is_what_is_remembered() {
 }
 
 #[test]
-fn accepting_what_is_sound_gives_up_nothing() {
+fn accepting_what_is_sound_loses_nothing() {
     let cli = cli().with_checkpoints();
     let content = cli.beside("objects.db");
     std::fs::write(cli.root().join("f"), "0").expect("a file");

@@ -352,7 +352,7 @@ fn with_a_secret(more: &[&str]) -> World {
 }
 
 #[test]
-fn a_file_that_an_undo_restored_and_its_redo_put_back_is_restored_by_the_next_undo() {
+fn a_file_that_an_undo_restored_is_restored_by_the_next_undo_after_a_redo() {
     let world = with_a_secret(&[]);
     for _ in 0..3 {
         world.ic(&["undo", "--run", &world.run, "--yes"]);
@@ -367,7 +367,7 @@ fn a_file_that_an_undo_restored_and_its_redo_put_back_is_restored_by_the_next_un
 }
 
 #[test]
-fn what_an_abort_put_back_is_no_undo_that_a_redo_could_mean() {
+fn what_an_abort_restored_is_no_undo_for_a_redo() {
     let world = with_a_secret(&["--shell", "false"]);
     assert_eq!(world.cli.run(["undo", "--run", &world.run, "--yes"]).code, Some(4));
     assert_eq!(world.text(".env"), "old\n");

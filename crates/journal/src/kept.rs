@@ -31,8 +31,8 @@ pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> 
     Ok(needed)
 }
 
-/// The rollback that was undone or aborted and put back what its effects' undoing had done to the tree, as this checkpoint has it.
-pub fn that_put_back(snapshot: &Snapshot<'_>, before: &CheckpointId) -> Result<Option<RollbackRecord>> {
+/// The rollback that was undone or aborted and restored the tree to this checkpoint, from before it undid its effects.
+pub fn that_left_effects(snapshot: &Snapshot<'_>, before: &CheckpointId) -> Result<Option<RollbackRecord>> {
     let is_over =
         |one: &RollbackRecord| matches!(one.status, RollbackStatus::Undone | RollbackStatus::Aborted);
     for remembered in table::all(snapshot)?.into_iter().rev().filter(is_over) {

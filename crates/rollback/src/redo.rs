@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis, Result, RollbackId, RunId};
 use ic_checkpoint::restore::journal;
 use ic_phase::{Run, run};
 
-use ic_journal::kept::{that_put_back, that_restored};
+use ic_journal::kept::{that_left_effects, that_restored};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
 use ic_store::Snapshot;
@@ -130,7 +130,7 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
     for one in journal::stacks(&restores).0.into_iter().rev() {
         // What a redo merged back, beside later undos, is no undo; and what an undo restored stands no more once that came back.
         let ended =
-            [that_restored(snapshot, &one.target_id, false)?, that_put_back(snapshot, &one.target_id)?];
+            [that_restored(snapshot, &one.target_id, false)?, that_left_effects(snapshot, &one.target_id)?];
         let mut is_redo = false;
         for ended in ended.iter().flatten() {
             is_redo |= own_work::put_back(snapshot, ended)?.contains(&one.seq);

@@ -169,7 +169,7 @@ fn effects_undone(saga: &Saga<'_>, remembered: &RollbackRecord, course: Course) 
     saga.kernel.read(|snapshot| {
         let until = layers::until(snapshot, remembered, course)?;
         let mut effects = undone_effects(snapshot, remembered, until)?;
-        effects.retain(|effect| !effect.is_put_back());
+        effects.retain(|effect| !effect.goes_with_tree());
         Ok(effects)
     })
 }

@@ -41,7 +41,7 @@ pub(super) fn require_done(remembered: &RollbackRecord) -> Result<()> {
 /// Errors: `effects_undone` if a rollback undid effects, which nobody can make again.
 pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
     let steps: Vec<&str> =
-        effects.iter().filter(|effect| !effect.is_put_back()).map(|effect| effect.step.as_str()).collect();
+        effects.iter().filter(|effect| !effect.goes_with_tree()).map(|effect| effect.step.as_str()).collect();
     if steps.is_empty() {
         return Ok(());
     }

@@ -128,7 +128,7 @@ pub struct NewCompensation<'a> {
 
 impl Compensation {
     /// Whether it is done and lies in the tree alone: where the tree goes back to before it, the effect is made again.
-    pub fn is_put_back(&self) -> bool {
+    pub fn goes_with_tree(&self) -> bool {
         self.state == State::Done && matches!(self.action, Action::RestoreFiles { .. })
     }
 

@@ -17,8 +17,9 @@ use crate::error::{busy, diagnose};
 use crate::identity::{APPLICATION_ID, is_ledger};
 use crate::ledger::Ledger;
 use crate::log::{self, sibling};
-use crate::remembered::{alone, id_of, newest};
+use crate::remembered::newest;
 use crate::side::Side;
+use crate::together::{alone, id_of};
 use crate::{faults, private};
 
 /// A copy that is written and does not have its name yet. Dropped without it, it is removed.

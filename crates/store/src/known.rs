@@ -6,7 +6,7 @@ use ic_base::{Code, Diagnosis, LedgerId, Result};
 
 use crate::identity::is_ledger;
 use crate::ledger::Ledger;
-use crate::remembered::{alone, id_of};
+use crate::together::{alone, id_of};
 use crate::transaction::Snapshot;
 
 /// A ledger's id, and whether a store knows it.

@@ -32,6 +32,7 @@ mod remote;
 pub mod reserve;
 mod server;
 mod side;
+mod together;
 mod transaction;
 pub mod trust;
 mod values;

@@ -3,19 +3,18 @@
 //! A call that finds both as they were left asks nothing more: it has read two small files. The note is brought up to date by who
 //! closes, and within a call by the commit that begins a log, so that a process that is killed later leaves no log that is strange.
 
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result};
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
-use crate::connection::{OpenOptions, connect, open};
+use crate::connection::{OpenOptions, connect};
 use crate::error::diagnose;
+use crate::faults;
 use crate::log::{self, Salts};
 use crate::note::{self, Head, Log, Note, Stamp};
-use crate::{faults, values};
+use crate::together::{alone, failed, fits, foreign_log, id_of, is_sound, require_together, set_aside};
 
 /// How often a note is read again that does not fit: who begins a log writes it a moment later.
 const LOOKS: usize = 3;
@@ -68,7 +67,7 @@ impl Remembered {
                     if is_older(&path, &note) {
                         return Err(foreign_log(&path));
                     }
-                    require_together(&path, options, goes_on)?;
+                    require_together(&path, options, extends)?;
                     return Ok(Self::of(path, Some(note), false));
                 }
                 _ if look + 1 < LOOKS => {
@@ -94,7 +93,7 @@ impl Remembered {
     }
 
     /// Compares the ledger with what is remembered of it: also where file and log seem to be as they were left, because their times can be
-    /// put back, and of a damaged log SQLite plays in only what comes before the damage.
+    /// set, and of a damaged log SQLite plays in only what comes before the damage.
     pub(crate) fn compare(&mut self, connection: &Connection) -> Result<()> {
         let is_nothing = self.path.as_os_str().is_empty();
         if is_nothing
@@ -208,12 +207,6 @@ impl Remembered {
     }
 }
 
-/// Whether a log and its file are those of the note.
-pub(crate) fn fits(note: &Note, salts: Salts, meta: &Metadata) -> bool {
-    let is_one = |log: &Log| log.salts == salts && log.file == Some(Stamp::of(meta));
-    note.log.as_ref().is_some_and(is_one)
-}
-
 /// Whether a log is that of the note, and its file was being written then.
 fn is_being_written(note: &Note, salts: Salts) -> bool {
     note.log.as_ref().is_some_and(|log| log.salts == salts && log.file.is_none())
@@ -229,8 +222,8 @@ fn is_older(path: &Path, note: &Note) -> bool {
 /// Takes the ledger at `path` as it is: that is what the store remembers from now on, and a log that is not its own is set aside, under its
 /// own name with `.aside-` and the time. Returns that log's new name.
 ///
-/// The ledger may be one that cannot be opened for its log. Nobody should use it meanwhile. Errors: those of opening it as it is then:
-/// nothing is changed.
+/// The ledger may be one that cannot be opened for its log. No other process may use it meanwhile. Errors: those of opening it as it is
+/// then: nothing is changed.
 pub fn accept(path: &Path, options: OpenOptions, now: ic_base::Timestamp) -> Result<Option<PathBuf>> {
     let path = log::real(path);
     let aside = set_aside(&path, Remembered::before_opening(&path, options).map(drop), now)?;
@@ -250,23 +243,6 @@ pub fn accept(path: &Path, options: OpenOptions, now: ic_base::Timestamp) -> Res
     remembered.tell(&opened.connection, true);
     remembered.close(&opened.connection);
     Ok(aside)
-}
-
-/// Sets a log aside that is not the database's own, as is `known`. Errors: what else is known.
-pub(crate) fn set_aside(path: &Path, known: Result<()>, now: ic_base::Timestamp) -> Result<Option<PathBuf>> {
-    match known {
-        Err(error) if error.code() == Code::ForeignLog => {
-            let log = log::path_of(path);
-            let to = log::sibling(&log, &format!(".aside-{}", now.millis()));
-            std::fs::rename(&log, &to).map_err(|e| failed(&log, &e))?;
-            Ok(Some(to))
-        }
-        known => known.map(|()| None),
-    }
-}
-
-fn failed(what: &Path, e: &std::io::Error) -> Diagnosis {
-    Diagnosis::new(Code::Io, format!("changing {}: {e}.", what.display()))
 }
 
 /// The newest event of a ledger, which is asked for at each call.
@@ -308,11 +284,11 @@ fn require_own_log(path: &Path, note: &Note, options: OpenOptions) -> Result<()>
     if is_noted && (is_older(path, note) || is_another) {
         return Err(foreign_log(path));
     }
-    require_together(path, options, |file, both| is_sound(both) && goes_on(file, both))
+    require_together(path, options, |file, both| is_sound(both) && extends(file, both))
 }
 
 /// Whether a ledger with its log has the newest event that its file alone has: a log only adds.
-fn goes_on(file: &Connection, both: &Connection) -> bool {
+fn extends(file: &Connection, both: &Connection) -> bool {
     const HEAD: &str = "SELECT seq, hash FROM event_head";
     let head = file.query_row(HEAD, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)));
     // What cannot be read says nothing.
@@ -321,68 +297,8 @@ fn goes_on(file: &Connection, both: &Connection) -> bool {
     seq == 0 || has.is_ok_and(|its| its == hash)
 }
 
-/// Errors: `foreign_log` if a database is sound alone, and with its log it cannot be opened, or they are not one by `is_one` of the file
-/// alone and of both.
-pub(crate) fn require_together(
-    path: &Path,
-    options: OpenOptions,
-    is_one: impl FnOnce(&Connection, &Connection) -> bool,
-) -> Result<()> {
-    let opened = open(path, options, &format!("opening {}", path.display()));
-    if let Err(error) = opened.as_ref().map(drop)
-        && error.code() != Code::Corrupt
-    {
-        return opened.map(drop);
-    }
-    let together = opened.ok().map(|opened| opened.connection);
-    if let Some(both) = &together {
-        // What is found out here is written nowhere.
-        log::leave(both);
-        let _ = both.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false);
-    }
-    let Some(file) = alone(path) else { return Ok(()) };
-    let is_own = together.is_some_and(|both| is_one(&file, &both));
-    if !is_own && is_sound(&file) { Err(foreign_log(path)) } else { Ok(()) }
-}
-
-/// The file as it is without its log.
-pub(crate) fn alone(path: &Path) -> Option<Connection> {
-    let mut uri = b"file:".to_vec();
-    for byte in values::path_bytes(path) {
-        match byte {
-            b'%' | b'?' | b'#' => uri.extend(format!("%{byte:02x}").into_bytes()),
-            _ => uri.push(*byte),
-        }
-    }
-    uri.extend(b"?immutable=1");
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(values::path_from_bytes(&uri), flags).ok()
-}
-
-pub(crate) fn id_of(connection: &Connection) -> Option<String> {
-    connection.query_row("SELECT id FROM ledger", [], |row| row.get(0)).ok()
-}
-
 fn seq_of(connection: &Connection) -> Option<i64> {
     connection.query_row("SELECT seq FROM event_head", [], |row| row.get(0)).ok()
-}
-
-pub(crate) fn is_sound(connection: &Connection) -> bool {
-    connection
-        .query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0))
-        .is_ok_and(|found| found == "ok")
-}
-
-pub(crate) fn foreign_log(path: &Path) -> Diagnosis {
-    let log = log::path_of(path);
-    Diagnosis::new(
-        Code::ForeignLog,
-        format!("The log {} was not written for the file {}: the file was replaced without its log.", log.display(), path.display()),
-    )
-    .hint("restore the file that the log belongs to; or keep this one and set the log aside: ic health --accept-older")
-    .detail("db", path.to_string_lossy().into_owned())
-    .detail("log", log.to_string_lossy().into_owned())
 }
 
 fn refusal(path: &Path, behind: &Behind) -> Diagnosis {

@@ -37,7 +37,7 @@ pub struct SideSchema {
     pub owner: &'static str,
     /// Asks for a number that grows with what is kept: a file with a smaller one is an older state of it.
     pub age: &'static str,
-    /// What follows its name in the name of the lock that whoever writes it holds.
+    /// What follows its name in the name of the lock that its writers hold.
     pub lock: &'static str,
     /// Asks for what distinguishes the one of that number, `?1`, from another of it, as a text.
     pub at_age: &'static str,

@@ -18,7 +18,7 @@ use super::workspace::{Warning, Workspace};
 pub(super) struct Brought {
     /// The checkpoint of it.
     pub(super) left: CheckpointId,
-    /// Whoever undoes it has looked already whether branches, the index or the stash were moved since.
+    /// The caller has compared already whether branches, the index or the stash were moved since.
     pub(super) is_compared: bool,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Brought {
 pub struct GitRestore {
     /// What moves.
     pub plan: GitPlan,
-    /// The state that the checkpoint has; of a restore that is taken back, what that did not move is as it is now.
+    /// The state that the checkpoint has; of a restore that is undone, what that did not move is as it is now.
     pub meant: GitState,
     /// The state that is restored: what others use or made stays.
     pub target: GitState,

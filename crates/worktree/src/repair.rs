@@ -309,7 +309,7 @@ const LITTLE: u64 = 64 << 20;
 /// Looks whether the ledger's store is there, its own and sound; nothing is written. Returns what was found, and whether that is
 /// as it should be.
 pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> {
-    const WAY_OUT: &str = "put it back, from a backup FILE.objects.db if there is one; if it is lost for good, remove what is lost: \
+    const WAY_OUT: &str = "restore it from a backup FILE.objects.db if there is one; if it is lost for good, remove what is lost: \
                            ic checkpoint verify --repair";
     let kept = kernel.read(record::all_kept)?;
     let objects_path = place::objects_path(kernel.ledger.path());

@@ -101,7 +101,7 @@ pub fn leaving_newer(target: GitState, current: &GitState, last: &GitState) -> G
     GitState { refs, ..target }
 }
 
-/// The state to restore where a restore is taken back, which began at `target` and left `left`: what it did not move stays as it is.
+/// The state to restore where a restore is undone, which began at `target` and left `left`: what it did not move stays as it is.
 pub fn leaving_unmoved(target: &GitState, current: &GitState, left: &GitState) -> GitState {
     let mut wanted = target.clone();
     wanted.refs = unmoved(&target.refs, &current.refs, &left.refs);

@@ -187,7 +187,7 @@ impl<'k> Saga<'k> {
     }
 
     /// Undoes what is planned. Policy [`FailurePolicy::Stop`]: the first failure ends it. [`FailurePolicy::Continue`]: the rest
-    /// goes on, save what something that failed depends on. What is left as it is, as declared, is left for as long as `rollback` stands.
+    /// is undone, but for what something that failed depends on. What is left as it is, as declared, is left for as long as `rollback` stands.
     pub fn undo(
         &self,
         plan: &UndoPlan,

@@ -61,7 +61,7 @@ pub(super) enum Happening<'a> {
     Begins,
     /// It ends.
     Ends(End<'a>),
-    /// The decision to leave the effect ended with the rollback that asked for it; or what was undone was put back with the tree.
+    /// The decision to leave the effect ended with the rollback that asked for it; or what was undone was restored with the tree.
     ArmedAgain,
 }
 

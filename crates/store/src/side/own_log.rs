@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use crate::connection::OpenOptions;
 use crate::note::{Head, Log, Note, Stamp};
-use crate::remembered::{alone, fits, foreign_log, is_sound, require_together, set_aside};
+use crate::together::{alone, fits, foreign_log, is_sound, require_together, set_aside};
 use crate::{lock, log};
 
 impl Side {
@@ -121,7 +121,7 @@ pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOpt
         return Ok(false);
     }
     let Some(note) = found else {
-        return require_together(path, options, |file, both| is_sound(both) && goes_on(schema, file, both))
+        return require_together(path, options, |file, both| is_sound(both) && extends(schema, file, both))
             .map(|()| true);
     };
     let owner = alone(path).map(|file| file.query_row(schema.owner, [], |row| row.get::<_, String>(0)));
@@ -141,7 +141,7 @@ pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOpt
     }
 }
 
-/// Whether somebody writes it: then the log grows, and parts of it go into the file, and both were looked at as that was opened.
+/// Whether another process writes it: then the log grows, and parts of it go into the file, and both were looked at as that was opened.
 fn is_in_use(path: &Path, schema: &SideSchema) -> bool {
     let lock = log::sibling(path, schema.lock);
     let taken = || lock::wait(&lock::open(&lock)?, lock::Mode::Exclusive, Duration::ZERO);
@@ -153,7 +153,7 @@ const LOOKS: usize = 25;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// Whether a store with a log of which nothing is known has what its file alone has newest: so much was not removed in one go.
-fn goes_on(schema: &SideSchema, file: &Connection, both: &Connection) -> bool {
+fn extends(schema: &SideSchema, file: &Connection, both: &Connection) -> bool {
     let newest = |of: &Connection| of.query_row(schema.age, [], |row| row.get::<_, i64>(0));
     let at =
         |of: &Connection, age: i64| of.query_row(schema.at_age, [age], |row| row.get::<_, String>(0)).ok();

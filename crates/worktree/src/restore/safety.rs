@@ -181,7 +181,7 @@ impl Workspace<'_> {
     }
 
     /// What changed since the target was taken, until this event, while only work of other runs was under way in this root that tells of no
-    /// calls: it may have recorded nothing of it. Nothing when nobody knows whose the target is.
+    /// calls: it may have recorded nothing of it. Nothing where it is not known whose the target is.
     fn changed_by_others(
         &self,
         target: &Checkpoint,

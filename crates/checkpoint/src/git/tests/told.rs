@@ -5,6 +5,7 @@ use crate::capture::{self, Flush, Options, Progress};
 use crate::git::Look;
 
 mod by_chance;
+mod dirty;
 
 /// A repository whose states are recorded as captures record them.
 struct Told {
@@ -314,52 +315,6 @@ fn a_file_of_another_version_is_not_believed() {
         assert!(!told.record());
         assert!(told.record());
     }
-}
-
-/// While a path differs from the index for sure, git is asked of no other; once none does, of all.
-#[test]
-fn what_is_dirty_already_is_not_asked_for() {
-    let mut told = Told::changed_long_ago();
-    told.write("a", "other");
-    assert!(told.record());
-    assert_eq!(told.unasked(), 1);
-    (0..10).for_each(|at| told.write(&kept(at), "kept"));
-    assert!(told.record());
-    assert_eq!((told.unasked(), told.shoot().0.dirty), (0, true));
-    told.write("a", "two");
-    told.record();
-    assert!(!told.shoot().0.dirty);
-}
-
-/// However many paths differ from the index, no more are remembered than tell so, and git is asked again once none of those is left.
-#[test]
-fn what_is_dirty_in_many_places_is_not_asked_for() {
-    let repository = Repository::with_history();
-    let root = repository.root();
-    let many = |at: usize| format!("d{}/f{at}", at % 7);
-    (0..7).for_each(|at| std::fs::create_dir(root.join(format!("d{at}"))).unwrap());
-    (0..450).for_each(|at| std::fs::write(root.join(many(at)), "first").unwrap());
-    repository.git("add .");
-    repository.git("commit -q -m many");
-    (0..450).for_each(|at| std::fs::write(root.join(many(at)), "second").unwrap());
-    let mut told = Told::of(repository, root);
-    assert!(told.record(), "450 paths differ");
-    // Some after the other, till more of them changed since than git is asked of.
-    let settle = || std::thread::sleep(std::time::Duration::from_millis(2_100));
-    for at in 0..3 {
-        (0..140).for_each(|n| told.write(&many(at * 140 + n), "third"));
-        assert!(told.record(), "{at}");
-        settle();
-        assert!(told.record(), "{at}");
-    }
-    assert!(told.unasked() <= 140, "of 420, most are not told");
-    (0..450).for_each(|at| told.write(&many(at), "first"));
-    assert!(!told.record(), "git is asked of all");
-    assert!(!told.shoot().0.dirty);
-    settle();
-    told.record();
-    told.write("d0/f0", "again");
-    assert!(told.record(), "what was forgotten of many is not missed");
 }
 
 /// Files that change while git is asked, or just before, count as different.

@@ -74,7 +74,8 @@ fn told_once(steps: &[Step], effects: Option<&Effects>) -> Vec<Step> {
 
 /// The command that undoes a rollback now. Without the flag it would be refused where effects were undone: they are not made again.
 fn way_back(id: &str, effects: Option<&Effects>) -> String {
-    let is_gone = |one: &Compensation| (one.state == State::Done && !one.is_put_back()) || one.is_cut_off();
+    let is_gone =
+        |one: &Compensation| (one.state == State::Done && !one.goes_with_tree()) || one.is_cut_off();
     let effects = effects.is_some_and(|effects| effects.compensations.iter().any(is_gone));
     let flag = if effects { " --without-effects" } else { "" };
     format!("to bring it back: ic rollback undo {id}{flag}")
