@@ -11,7 +11,7 @@ use crate::commands::rollback::Undo as UndoRollback;
 /// Redo what was undone last: undo the newest rollback or restore.
 ///
 /// The run, its files, git's state and rows are again as they were before it. Effects that were undone are not made
-/// again, and cancelled work stays cancelled: both are listed.
+/// again, but for restored files (--restore-file), and cancelled work stays cancelled: both are listed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic redo --dry-run

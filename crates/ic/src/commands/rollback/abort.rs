@@ -7,8 +7,8 @@ use crate::text::shell_word;
 
 /// Abort an unfinished rollback: restore run, files, git's state and rows as before it.
 ///
-/// Effects that were undone stay undone, and cancelled work stays cancelled: both are listed. Aborting the unfinished
-/// undo of a rollback leaves that rollback in force.
+/// Effects that were undone stay undone, but for restored files (--restore-file), and cancelled work stays cancelled:
+/// both are listed. Aborting the unfinished undo of a rollback leaves that rollback in force.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic rollback abort 3f9a12c4 --dry-run
