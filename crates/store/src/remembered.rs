@@ -316,7 +316,7 @@ pub(crate) fn said(path: &Path, behind: &Behind) -> String {
     if seq < remembered {
         format!(
             "The ledger {path} ends at event {seq}, and this store has held event {remembered}: the file is an older copy, or its \
-             log {path}-wal was lost."
+             log {path}-wal was lost or damaged."
         )
     } else {
         format!(
