@@ -1,6 +1,7 @@
 //! What a floor above knows of a run and this one has to ask: it reads no table of theirs.
 
 use ic_base::{CheckpointId, Result, RunId};
+use ic_phase::Run;
 use ic_saga::process::ProcessIdentity;
 use ic_store::Snapshot;
 
@@ -23,6 +24,8 @@ pub struct Above {
     pub workflow_state: fn(&Snapshot<'_>, &RunId) -> Result<Option<WorkflowState>>,
     /// The steps of a run whose processes nobody saw end.
     pub step_workers: fn(&Snapshot<'_>, &RunId) -> Result<Vec<Worker>>,
+    /// The steps of the workflow of a run that did not succeed, or were rolled back since; none, if it is of no workflow.
+    pub steps_left: fn(&Snapshot<'_>, &Run) -> Result<Vec<String>>,
     /// Whether a run was made for a session of a coding agent.
     pub is_of_session: fn(&Snapshot<'_>, &RunId) -> Result<bool>,
     /// The checkpoints that unfinished workflows need.
@@ -34,6 +37,7 @@ impl Default for Above {
         Self {
             workflow_state: |_, _| Ok(None),
             step_workers: |_, _| Ok(Vec::new()),
+            steps_left: |_, _| Ok(Vec::new()),
             is_of_session: |_, _| Ok(false),
             needed_checkpoints: |_| Ok(Vec::new()),
         }

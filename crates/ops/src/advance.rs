@@ -8,6 +8,7 @@ use ic_events::{EventType, NewEvent};
 use ic_phase::gate::{Tier, Verdict, evaluate};
 use ic_phase::machine::{self, Expectation, Step};
 use ic_phase::{Run, run, skip};
+use ic_saga::owner::OwnerLock;
 use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
@@ -63,7 +64,8 @@ impl Outcome {
 /// Moves a run one phase forward, or records what holds it back.
 ///
 /// With `kept`, a configured state database is looked at before it moves, and where checkpoints are taken automatically the working
-/// tree is captured. Errors: `rolling_back`, `stale_phase`, `terminal_phase`, `run_not_active`; a block or pause is no error.
+/// tree is captured. Errors: `rolling_back`, `stale_phase`, `terminal_phase`, `run_not_active`; `work_running` while another process
+/// executes the run, and moves it by itself; a block or pause is no error.
 pub fn advance(
     kernel: &Kernel,
     reference: &str,
@@ -72,10 +74,25 @@ pub fn advance(
 ) -> Result<Outcome> {
     let judged = |snapshot: &Snapshot<'_>| {
         let run = kernel.run(snapshot, reference)?;
-        let outcome = judge(snapshot, &run, request)?;
+        let outcome = by_hand(kernel, snapshot, &run, judge(snapshot, &run, request)?)?;
         Ok((run, outcome))
     };
     go(kernel, kept, judged)
+}
+
+/// A move that a caller asks for who does not execute the run. Errors: `work_running` while another process does.
+fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: Outcome) -> Result<Outcome> {
+    OwnerLock::require_free(kernel.store(), &run.id)?;
+    let left = if outcome.completes { (kernel.above.steps_left)(snapshot, run)? } else { Vec::new() };
+    if !left.is_empty() {
+        let (steps, id) = (left.join(", "), run.id.short());
+        let message = format!(
+            "Steps of its workflow did not succeed ({steps}), and a completed run resumes none; to make it active again, go back to a \
+             point of it: ic log {id}"
+        );
+        outcome.warnings.push(Warning { code: "steps_left", message });
+    }
+    Ok(outcome)
 }
 
 /// Moves a run from where the caller saw it to its next phase, for an executor that cannot go on without.
@@ -84,7 +101,12 @@ pub fn advance(
 pub fn one_phase(kernel: &Kernel, run: &Run, kept: &Settings) -> Result<()> {
     let expect = format!("{}@{}", run.phase, run.epoch);
     let request = Request { expect: Some(&expect), ..Request::default() };
-    let outcome = advance(kernel, run.id.as_str(), &request, Some(kept))?;
+    let judged = |snapshot: &Snapshot<'_>| {
+        let run = run::get(snapshot, &run.id)?;
+        let outcome = judge(snapshot, &run, &request)?;
+        Ok((run, outcome))
+    };
+    let outcome = go(kernel, Some(kept), judged)?;
     if outcome.advanced() {
         return Ok(());
     }
@@ -103,7 +125,8 @@ pub fn check(kernel: &Kernel, reference: &str, priority: u32) -> Result<Outcome>
 
 /// Moves a run one phase forward past its gate, whatever it says: the decision of whoever gives the reason.
 ///
-/// It is itself the advance: one event, used up. Errors: `rolling_back`, `terminal_phase`, `run_not_active`.
+/// It is itself the advance: one event, used up. Errors: `rolling_back`, `terminal_phase`, `run_not_active`, `work_running` as
+/// for [`advance`].
 pub fn override_gate(
     kernel: &Kernel,
     reference: &str,
@@ -115,6 +138,9 @@ pub fn override_gate(
         let mut outcome = judge(snapshot, &run, &Request::default())?;
         outcome.event_type = EventType::Override;
         outcome.reason = Some(reason.to_owned());
+        // Decided without its gate, which may have held it.
+        outcome.completes = outcome.to == run.chain.last();
+        let outcome = by_hand(kernel, snapshot, &run, outcome)?;
         Ok((run, outcome))
     };
     go(kernel, kept, judged)
@@ -228,10 +254,9 @@ fn record(
     outcome.seq = Some(seq);
     if outcome.advanced() {
         outcome.checkpoint_id = checkpoint_id.cloned();
-        outcome.warnings.clone_from(&taken.warnings);
+        outcome.warnings.extend(taken.warnings.iter().cloned());
         outcome.warnings.extend(idle(&outcome));
-        let completes = outcome.to == run.chain.last();
-        run::advance_phase(tx, now, run, &outcome.to, completes)?;
+        run::advance_phase(tx, now, run, &outcome.to, outcome.completes)?;
     }
     Ok(outcome)
 }

@@ -2,12 +2,15 @@
 
 use ic_base::{CheckpointId, Result, RunId};
 use ic_kernel::{Above, WorkflowState};
+use ic_phase::Run;
 use ic_saga::process::ProcessIdentity;
 use ic_store::Snapshot;
 
+use crate::table::{self, StepState};
+
 /// The answers of this crate, for a kernel whose runs may be of workflows.
 pub const ABOVE: Above =
-    Above { workflow_state, step_workers, is_of_session: |_, _| Ok(false), needed_checkpoints };
+    Above { workflow_state, step_workers, steps_left, is_of_session: |_, _| Ok(false), needed_checkpoints };
 
 fn workflow_state(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<WorkflowState>> {
     // The status alone: this is asked at every call that names no run.
@@ -23,6 +26,15 @@ fn step_workers(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<(String, Pro
         let child = row.parse(1, "workflow_steps", |text| serde_json::from_str(text).ok())?;
         Ok((row.get(0)?, child))
     })
+}
+
+fn steps_left(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<String>> {
+    let Some(workflow) = table::find(snapshot, &run.id)? else { return Ok(Vec::new()) };
+    let standing = table::steps(snapshot, &run.id, run.epoch)?;
+    let is_done =
+        |step: &str| standing.iter().any(|row| row.step == step && row.state == StepState::Succeeded);
+    let steps = workflow.parsed()?.steps.into_iter().map(|step| step.id);
+    Ok(steps.filter(|step| !is_done(step)).collect())
 }
 
 /// The checkpoints from before the steps of unfinished workflows, but for steps that were rolled back.
