@@ -292,15 +292,15 @@ pub(crate) fn set_options(tx: &Transaction<'_>, run: &RunId, options: &Options) 
     )
 }
 
-/// The steps that stand in an epoch, in the order of beginning: those of its own, and those that ended well in an earlier one
-/// and that no rollback took back.
+/// The steps that stand in an epoch, in the order of beginning: those of its own, and those that ended in an earlier one and that
+/// no rollback took back.
 pub(crate) fn steps(snapshot: &Snapshot<'_>, run: &RunId, epoch: i64) -> Result<Vec<StepRow>> {
     let mut steps = snapshot.query_all(
         "SELECT s.step, s.state, s.started, s.dispatch_id, s.checkpoint_id, s.compensation_id, s.attempts, s.exit_code, \
          s.error, s.duration_ms, s.log, s.head, s.child FROM workflow_steps s WHERE s.run_id = $1 AND s.epoch = \
          (SELECT max(l.epoch) FROM workflow_steps l LEFT JOIN dispatches d ON d.id = l.dispatch_id \
           WHERE l.run_id = s.run_id AND l.step = s.step AND (l.epoch = $2 OR \
-          (l.epoch < $2 AND l.state = 'succeeded' AND d.id IS NOT NULL AND d.rolled_back_by IS NULL)))",
+          (l.epoch < $2 AND l.state IN ('succeeded', 'failed', 'interrupted') AND d.id IS NOT NULL AND d.rolled_back_by IS NULL)))",
         &[&run.as_str(), &epoch],
         StepRow::from_row,
     )?;
@@ -308,7 +308,7 @@ pub(crate) fn steps(snapshot: &Snapshot<'_>, run: &RunId, epoch: i64) -> Result<
     Ok(steps)
 }
 
-/// The first work on a step in an epoch, if it was begun.
+/// The first work on a step that stands in an epoch, if it was begun: a rollback that was undone left an earlier one standing.
 pub(crate) fn first_dispatch(
     snapshot: &Snapshot<'_>,
     run: &RunId,
@@ -316,8 +316,9 @@ pub(crate) fn first_dispatch(
     step: &str,
 ) -> Result<Option<DispatchId>> {
     snapshot.query_opt(
-        "SELECT id FROM dispatches WHERE run_id = $1 AND epoch = $2 AND name = $3 ORDER BY seq LIMIT 1",
-        &[&run.as_str(), &epoch, &step],
+        "SELECT id FROM dispatches WHERE run_id = $1 AND name = $2 AND (epoch = $3 OR \
+         (epoch < $3 AND rolled_back_by IS NULL)) ORDER BY seq LIMIT 1",
+        &[&run.as_str(), &step, &epoch],
         |row| row.get(0).map(DispatchId::from_ledger),
     )
 }
