@@ -12,6 +12,7 @@ mod flow;
 mod idle;
 mod living;
 mod matrix;
+mod moved;
 mod order;
 mod output;
 mod pivot;

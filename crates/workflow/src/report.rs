@@ -41,6 +41,10 @@ pub struct StepReport {
     pub state: StepState,
     /// It ended well and was rolled back since, or its effect is undone and the rest of its rollback is to come.
     pub is_rolled_back: bool,
+    /// A rollback took its work back, and it was not begun again since.
+    pub is_undone: bool,
+    /// It is undone, and what it did outside of the project is not: its effect was passed over.
+    pub is_effect_left: bool,
     /// What is known of it, if it was begun.
     pub row: Option<StepRow>,
 }
@@ -154,7 +158,15 @@ impl Flow<'_> {
         let steps = self.definition.steps.iter().map(|step| {
             let row = self.rows.values().find(|row| row.step == step.id).cloned();
             let state = row.as_ref().map_or(StepState::Pending, |row| row.state);
-            StepReport { id: step.id.clone(), phase: step.phase.clone(), state, is_rolled_back: false, row }
+            StepReport {
+                id: step.id.clone(),
+                phase: step.phase.clone(),
+                state,
+                is_rolled_back: false,
+                is_undone: false,
+                is_effect_left: false,
+                row,
+            }
         });
         Report { status, ..Report::of(&self.workflow, steps.collect()) }
     }

@@ -6,7 +6,7 @@ use ic_ops::status::Unfinished;
 use ic_phase::{Run, RunStatus};
 use ic_store::Snapshot;
 
-use crate::definition::Definition;
+use crate::definition::{Action, Definition};
 use crate::report::{Report, Status, StepReport};
 use crate::table::{self, State, StepState, Tried, Workflow};
 
@@ -55,9 +55,12 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
                 format!("the workflow {} stopped at the step {step}{why}", workflow.name)
             }
             (State::Stopped, None) => format!("the workflow {} stopped", workflow.name),
-            (State::Failed | State::RollingBack | State::RolledBack | State::Completed, _) => {
-                return Ok(None);
+            (State::Failed, Some(step)) => {
+                let why = workflow.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+                format!("the workflow {} ended without the step {step}{why}", workflow.name)
             }
+            (State::Failed, None) => format!("the workflow {} ended without all of its steps", workflow.name),
+            (State::RollingBack | State::RolledBack | State::Completed, _) => return Ok(None),
         }
     };
     let command = format!("ic workflow resume {}", run.id.short());
@@ -101,10 +104,22 @@ fn steps_of(
         let stands = standing.iter().find(|row| row.step == step.id);
         // What stands may be undone already, while the rest of its rollback is to come.
         let is_rolled_back = told.is_some_and(Tried::is_rolled_back);
-        has_rolled_back |= told.is_some_and(|told| told.is_back() || told.is_marked) && stands.is_none();
+        let is_undone = told.is_some_and(|told| told.is_back() || told.is_marked) && stands.is_none();
+        has_rolled_back |= is_undone;
+        let needs_undo = !step.compensate.as_ref().is_some_and(|undo| matches!(undo.action, Action::Skip(_)));
+        let is_effect_left =
+            is_undone && needs_undo && told.is_some_and(|told| told.is_back() && !told.is_rolled_back());
         let row = stands.or(told.map(|tried| &tried.row)).cloned();
         let state = row.as_ref().map_or(StepState::Pending, |row| row.state);
-        StepReport { id: step.id.clone(), phase: step.phase.clone(), state, is_rolled_back, row }
+        StepReport {
+            id: step.id.clone(),
+            phase: step.phase.clone(),
+            state,
+            is_rolled_back,
+            is_undone,
+            is_effect_left,
+            row,
+        }
     });
     let steps = steps.collect();
     Ok((steps, has_rolled_back))

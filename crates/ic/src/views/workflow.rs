@@ -44,6 +44,9 @@ shape! {
         /// pending, running, succeeded, failed, interrupted, skipped, or `rolled_back`: it had succeeded.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_workflow::table::StepState::WORDS, "rolled_back"))))]
         status: &'static str = step.shown(),
+        /// Whether a rollback went back to before it, and it was not begun again since. What it did outside of the project is
+        /// undone too where the status is `rolled_back`.
+        undone: bool = step.is_undone,
         dispatch_id: Option<String> = row.and_then(|row| row.dispatch_id.as_ref()).map(ToString::to_string),
         /// The tree as it was before the step.
         checkpoint_id: Option<String> =
@@ -161,19 +164,26 @@ pub(crate) fn steps(report: &Report) -> String {
     for step in &report.steps {
         let row = step.row.as_ref();
         let state_style = match step.state {
-            _ if step.is_rolled_back => style::DIM,
+            _ if step.is_rolled_back || step.is_undone => style::DIM,
             StepState::Succeeded => style::GOOD,
             StepState::Failed | StepState::Interrupted => style::BAD,
             StepState::Running => style::WARN,
             StepState::Pending | StepState::Skipped => style::DIM,
         };
-        let about = row.and_then(|row| row.error.as_deref()).unwrap_or_default();
+        let error = row.and_then(|row| row.error.as_deref()).unwrap_or_default();
+        // Its state is that of its effect: that its work does not stand is read here.
+        let about = match (step.is_undone && !step.is_rolled_back, step.is_effect_left) {
+            (true, true) => "undone; its effect outside is left".to_owned(),
+            (true, false) if error.is_empty() => "undone".to_owned(),
+            (true, false) => format!("undone; {error}"),
+            (false, _) => error.to_owned(),
+        };
         table.row(vec![
             Cell::new(style::STRONG, &step.id),
             step.phase.as_str().into(),
             Cell::new(state_style, step.shown()),
             row.and_then(|row| row.duration_ms).map(took).unwrap_or_default().into(),
-            Cell::new(style::DIM, about),
+            Cell::new(style::DIM, &about),
         ]);
     }
     table.render("No steps.")
