@@ -64,7 +64,8 @@ fn hint_for(code: Code) -> Option<&'static str> {
         Code::Busy => Some("another process is writing; try again, or give --busy-timeout more time"),
         Code::DiskFull => Some(NO_ROOM),
         Code::PermissionDenied => Some(
-            "the ledger's directory and files (-wal and -shm too) must be readable and writable by you; see: ic where",
+            "the ledger's directory and files (-wal and -shm too) must be readable and writable by you: ic where; \
+             if they are, see: ic health",
         ),
         Code::Corrupt => Some("run `ic health`; copy the file before anything else"),
         Code::ForeignDatabase => Some("this file is not a ledger; see: ic where"),

@@ -34,7 +34,7 @@ pub fn examine(ledger: &Ledger, now: Timestamp) -> Result<Vec<Check>> {
     }
     let connection = ledger.file("A check of the file")?.connection();
     Ok(vec![
-        quick_check(connection),
+        quick_check(connection, ledger.path()),
         foreign_keys(connection),
         schema(connection, ledger.path())?,
         journal(connection)?,
@@ -47,11 +47,27 @@ pub fn examine(ledger: &Ledger, now: Timestamp) -> Result<Vec<Check>> {
     ])
 }
 
-fn quick_check(connection: &Connection) -> Check {
+fn quick_check(connection: &Connection, path: &Path) -> Check {
     let found = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
         .unwrap_or_else(|e| e.to_string());
+    let found = match marked_read_only(connection, path) {
+        Some(trouble) if found == "ok" => trouble.to_owned(),
+        _ => found,
+    };
     Check { name: "quick_check", ok: found == "ok", detail: found }
+}
+
+/// What is wrong with a database that SQLite finds sound and does not write. In its header stands by which format it may be written; of one
+/// that is unknown to SQLite it only reads (<https://sqlite.org/fileformat.html#file_format_version_numbers>).
+pub(crate) fn marked_read_only(connection: &Connection, path: &Path) -> Option<&'static str> {
+    let may_write = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+    let is_marked = connection.is_readonly(rusqlite::MAIN_DB).unwrap_or(false)
+        && may_write(path)
+        && path.parent().is_some_and(may_write);
+    is_marked.then_some(
+        "its header names a format that can only be read: byte 18 is damaged, or a later SQLite wrote it; restore it from a backup",
+    )
 }
 
 fn foreign_keys(connection: &Connection) -> Check {

@@ -12,6 +12,7 @@ use rusqlite::Connection;
 
 use crate::connection::{InAHurry, OpenOptions, Opened, configure, no_room, open, use_wal};
 use crate::error::diagnose;
+use crate::health::marked_read_only;
 use crate::lock::{Held, Rank};
 use crate::transaction::{Snapshot, Transaction};
 use crate::{faults, log, private};
@@ -247,7 +248,8 @@ impl Side {
             .query_map([], |row| row.get::<_, String>(0))
             .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
             .map_err(|e| diagnose(e, "checking the object store"))?;
-        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        let marked = marked_read_only(&self.connection, &self.path).map(str::to_owned);
+        Ok(lines.into_iter().filter(|line| line != "ok").chain(marked).collect())
     }
 
     fn create(&self) -> Result<()> {
