@@ -132,3 +132,22 @@ fn an_undone_step_is_told_from_one_that_stands() {
     world.report(&format!("workflow resume {run}"), 0);
     assert_eq!(undone(&world.report(&format!("workflow show {run}"), 0)), [false, false, false]);
 }
+
+#[test]
+fn a_phase_with_steps_to_run_is_not_skipped() {
+    let world = three();
+    world.report("workflow run flow.yaml --on-failure stop", 1);
+    let run = world.newest_run();
+    let before = world.cli.dump();
+    let refused = world.call(&format!("run skip {run} tested --reason no --format json"));
+    assert_eq!(refused.error(), "invalid_value");
+    assert!(refused.stderr.contains("(test)"), "{refused:?}");
+    assert_eq!(world.cli.dump(), before);
+    // An older program took it.
+    world.cli.sql(
+        "INSERT INTO run_skips (seq, run_id, phase, reason, created_at) SELECT max(seq), run_id, 'tested', 'no', 1 FROM events",
+    );
+    world.outside.put("ok", "");
+    assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
+    assert_eq!(world.text("test"), "t\n");
+}

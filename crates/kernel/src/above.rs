@@ -17,6 +17,15 @@ pub enum WorkflowState {
 /// A step whose process nobody saw end, by its name.
 type Worker = (String, ProcessIdentity);
 
+/// A step of a workflow that is to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepLeft {
+    /// Its name.
+    pub name: String,
+    /// The phase of the run in which it runs.
+    pub phase: String,
+}
+
 /// The questions about workflows and sessions. A program that has none asks nobody: [`Above::default`].
 #[derive(Debug, Clone, Copy)]
 pub struct Above {
@@ -25,7 +34,7 @@ pub struct Above {
     /// The steps of a run whose processes nobody saw end.
     pub step_workers: fn(&Snapshot<'_>, &RunId) -> Result<Vec<Worker>>,
     /// The steps of the workflow of a run that did not succeed, or were rolled back since; none, if it is of no workflow.
-    pub steps_left: fn(&Snapshot<'_>, &Run) -> Result<Vec<String>>,
+    pub steps_left: fn(&Snapshot<'_>, &Run) -> Result<Vec<StepLeft>>,
     /// Whether a run was made for a session of a coding agent.
     pub is_of_session: fn(&Snapshot<'_>, &RunId) -> Result<bool>,
     /// The checkpoints that unfinished workflows need.

@@ -85,7 +85,8 @@ fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: Out
     OwnerLock::require_free(kernel.store(), &run.id)?;
     let left = if outcome.completes { (kernel.above.steps_left)(snapshot, run)? } else { Vec::new() };
     if !left.is_empty() {
-        let (steps, id) = (left.join(", "), run.id.short());
+        let names: Vec<&str> = left.iter().map(|step| step.name.as_str()).collect();
+        let (steps, id) = (names.join(", "), run.id.short());
         let message = format!(
             "Steps of its workflow did not succeed ({steps}), and a completed run resumes none; to make it active again, go back to a \
              point of it: ic log {id}"

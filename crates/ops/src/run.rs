@@ -4,14 +4,14 @@ mod cancel;
 
 use std::ops::ControlFlow;
 
-use ic_base::{AgentId, DispatchId, Result, RunId, Timestamp};
+use ic_base::{AgentId, Code, Diagnosis, DispatchId, Result, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_phase::Run;
 use ic_phase::run::{self, NewRun, Settings};
 use ic_phase::skip::{self, Skip};
 use ic_runtrack::{Agent, agent};
 use ic_saga::owner::OwnerLock;
-use ic_store::Transaction;
+use ic_store::{Snapshot, Transaction};
 
 use ic_kernel::Kernel;
 use ic_worktree::Warning;
@@ -63,13 +63,31 @@ pub fn set(kernel: &Kernel, reference: &str, settings: &Settings) -> Result<Run>
     kernel.write(|tx, now| run::set(tx, now, &kernel.run(tx, reference)?, settings))
 }
 
-/// Marks a phase ahead to be passed over; returns the run, the skip, and whether it is new.
+/// Marks a phase ahead to be passed over; returns the run, the skip, and whether it is new. Errors: those of
+/// [`check_skip`](ic_phase::machine::check_skip); `invalid_value` for a phase in which steps of the run's workflow are to be run.
 pub fn skip(kernel: &Kernel, reference: &str, phase: &str, reason: &str) -> Result<(Run, Skip, bool)> {
     kernel.write(|tx, now| {
         let run = kernel.run(tx, reference)?;
         let (skip, is_new) = skip::add(tx, now, &run, phase, reason)?;
+        require_no_steps(kernel, tx, &run, phase)?;
         Ok((run, skip, is_new))
     })
+}
+
+/// A workflow does all of its steps: one whose phase is passed over would be left behind, or run where it does not belong.
+fn require_no_steps(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, phase: &str) -> Result<()> {
+    let left = (kernel.above.steps_left)(snapshot, run)?;
+    let steps: Vec<String> =
+        left.into_iter().filter(|step| step.phase == phase).map(|step| step.name).collect();
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let message =
+        format!("{phase} cannot be skipped: steps of the workflow run in it ({}).", steps.join(", "));
+    Err(Diagnosis::new(Code::InvalidValue, message)
+        .hint("a workflow runs all of its steps; to leave some out, start one without them")
+        .detail("phase", phase)
+        .detail("steps", steps))
 }
 
 /// A cancelled run that is active again, with what its cancelling ended and no reopening revives.

@@ -1,7 +1,7 @@
 //! What floors below ask about workflows.
 
 use ic_base::{CheckpointId, Result, RunId};
-use ic_kernel::{Above, WorkflowState};
+use ic_kernel::{Above, StepLeft, WorkflowState};
 use ic_phase::Run;
 use ic_saga::process::ProcessIdentity;
 use ic_store::Snapshot;
@@ -28,13 +28,13 @@ fn step_workers(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<(String, Pro
     })
 }
 
-fn steps_left(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<String>> {
+fn steps_left(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<StepLeft>> {
     let Some(workflow) = table::find(snapshot, &run.id)? else { return Ok(Vec::new()) };
     let standing = table::steps(snapshot, &run.id, run.epoch)?;
     let is_done =
         |step: &str| standing.iter().any(|row| row.step == step && row.state == StepState::Succeeded);
-    let steps = workflow.parsed()?.steps.into_iter().map(|step| step.id);
-    Ok(steps.filter(|step| !is_done(step)).collect())
+    let left = workflow.parsed()?.steps.into_iter().filter(|step| !is_done(&step.id));
+    Ok(left.map(|step| StepLeft { name: step.id, phase: step.phase }).collect())
 }
 
 /// The checkpoints from before the steps of unfinished workflows, but for steps that were rolled back.
