@@ -34,7 +34,7 @@ use rustix::fs::{Mode, OFlags, fstat, open};
 #[cfg(fuzzing)]
 pub use cache::fuzz;
 pub(crate) use cache::{Key, SETTLED};
-pub(crate) use cache_file::{RULES, TOLD, beside};
+pub(crate) use cache_file::{RULES, TOLD, beside, moment};
 pub use cache_file::{cached_trees, forget_caches};
 pub use mapped::Flush;
 pub use rules::RuleOptions;
@@ -180,7 +180,7 @@ pub fn capture_with(
         now,
         index_is_same,
         owner,
-        space: space.scratch.path(),
+        scratch: &space.scratch,
         maps: &maps,
         own: own_files(root, options, objects),
         found: Mutex::new(Found::new(base, options.since)),

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ic_base::{Diagnose, Result};
@@ -49,6 +50,30 @@ impl Scratch {
 
     pub(crate) fn path(&self) -> &Path {
         self.place.path()
+    }
+}
+
+/// Room that is made when it is first asked for: most calls need none.
+#[derive(Debug)]
+pub(crate) struct LazyScratch {
+    objects: PathBuf,
+    made: Mutex<Option<Scratch>>,
+}
+
+impl LazyScratch {
+    /// Room beside the object store `objects`.
+    pub(crate) fn new(objects: &Path) -> Self {
+        Self { objects: objects.to_owned(), made: Mutex::new(None) }
+    }
+
+    /// The directory. Errors: those of [`Scratch::new`].
+    pub(crate) fn path(&self) -> Result<PathBuf> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let scratch = match made.take() {
+            Some(scratch) => scratch,
+            None => Scratch::new(&self.objects)?,
+        };
+        Ok(made.insert(scratch).path().to_owned())
     }
 }
 
@@ -188,6 +213,17 @@ mod tests {
         assert_eq!(clear(&objects), one);
         assert!(!left.exists() && living.path().join("copy.db").exists());
         assert_eq!(clear_alone(&objects), Leftovers::default());
+    }
+
+    #[test]
+    fn room_is_made_once_and_only_where_it_is_asked_for() {
+        let (_place, objects) = place();
+        let scratch = LazyScratch::new(&objects);
+        assert_eq!(names(&objects).count(), 0);
+        let path = scratch.path().unwrap();
+        assert!(path.is_dir() && scratch.path().unwrap() == path);
+        drop(scratch);
+        assert_eq!(names(&objects).count(), 0);
     }
 
     #[test]

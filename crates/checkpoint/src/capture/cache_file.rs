@@ -4,7 +4,7 @@
 //! loss of power tears is seen, and read from the tree again.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,19 @@ use ic_store::lock::{FileLock, Held, Mode, Rank, wait};
 use ic_store::path_bytes;
 use ic_store::path_from_bytes;
 use ic_store::private;
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, fstat, futimens};
 
 use super::cache::{Cache, Key, Update};
 use super::mapped::Flush;
 use crate::caches::{ROOT_KEY, cache_directory, root_key};
 use crate::objects::Objects;
-use crate::scratch::Scratch;
+use crate::scratch::LazyScratch;
 
 /// The stat cache's file, and room for one that will take its place.
 pub(super) struct CacheFile {
     path: PathBuf,
     /// Where copies may be made.
-    pub(super) scratch: Scratch,
-    /// Made when the capture begins: its times are the file system's clock.
-    next: File,
+    pub(super) scratch: LazyScratch,
     patience: Duration,
 }
 
@@ -52,14 +51,23 @@ pub(crate) const RULES: &str = "rules";
 /// The ending of the file with what git told last.
 pub(crate) const TOLD: &str = "git";
 
+/// The ending of the file that is touched to learn the time.
+const CLOCK: &str = "clock";
+
+/// The moment by the clock of the file system, in nanoseconds: a file beside the stat cache `path` is touched for it. Another process may touch
+/// it too: what is read is never later than now.
+pub(crate) fn moment(path: &Path) -> io::Result<i64> {
+    let clock = path.with_extension(CLOCK);
+    let file = private::open(&clock, File::options().create(true).truncate(false).write(true))?;
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    futimens(&file, &Timestamps { last_access: now, last_modification: now })?;
+    Ok(Key::of(&fstat(&file)?).mtime)
+}
+
 impl CacheFile {
     pub(super) fn new(objects: &Objects, root: &Path, flush: Flush) -> Result<Self> {
-        let scratch = Scratch::new(objects.path())?;
-        let next = scratch.path().join(NEXT);
-        let doing = || format!("writing {}", next.display());
-        let next = private::create_new(&next).while_doing(doing)?;
         let path = beside(objects, root, flush)?;
-        Ok(Self { path, scratch, next, patience: objects.patience() })
+        Ok(Self { path, scratch: LazyScratch::new(objects.path()), patience: objects.patience() })
     }
 
     /// Where git's settings of ignore rules are kept for this root.
@@ -80,8 +88,7 @@ impl CacheFile {
 
     /// The moment at which the capture began, by the clock of the file system, in nanoseconds.
     pub(super) fn moment(&self) -> Result<i64> {
-        let stat = rustix::fs::fstat(&self.next).map_err(io::Error::from);
-        stat.map(|stat| Key::of(&stat).mtime).while_doing(|| "reading the file system's clock".to_owned())
+        moment(&self.path).while_doing(|| "reading the file system's clock".to_owned())
     }
 
     /// Writes what becomes of the file. Where another capture continued it meanwhile, what that one saw is as good.
@@ -89,8 +96,9 @@ impl CacheFile {
         let doing = || format!("writing the stat cache {}", self.path.display());
         match update {
             Update::Whole(bytes) => {
-                self.next.write_all_at(bytes, 0).while_doing(doing)?;
-                std::fs::rename(self.scratch.path().join(NEXT), &self.path).while_doing(doing)
+                let next = self.scratch.path()?.join(NEXT);
+                let written = private::create_new(&next).and_then(|mut file| file.write_all(bytes));
+                written.and_then(|()| std::fs::rename(&next, &self.path)).while_doing(doing)
             }
             Update::After { before, records, header } => {
                 append(&self.path, self.patience, before, records, header).while_doing(doing)

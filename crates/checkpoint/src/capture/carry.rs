@@ -154,7 +154,7 @@ impl Walk<'_> {
             name,
             path: &path,
             now: self.now,
-            space: self.space,
+            scratch: self.scratch,
             way,
             owner: self.owner,
         };

@@ -18,6 +18,7 @@ use super::cache::Key;
 use super::look::is_ours;
 use crate::attributes::{Attributes, Owner};
 use crate::objects::Writer;
+use crate::scratch::LazyScratch;
 
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 4;
@@ -58,8 +59,8 @@ pub(crate) struct Subject<'s> {
     pub(crate) path: &'s Path,
     /// When the capture began, by the file system's clock.
     pub(crate) now: i64,
-    /// A directory for copies.
-    pub(crate) space: &'s Path,
+    /// Where copies are made.
+    pub(crate) scratch: &'s LazyScratch,
     pub(crate) way: Way,
     /// Who the root belongs to.
     pub(crate) owner: Owner,
@@ -151,7 +152,7 @@ fn keep_copy(
     attributes: Attributes,
 ) -> Result<Outcome> {
     let doing = || format!("copying {}", subject.path.display());
-    let space = tempfile::tempdir_in(subject.space).while_doing(doing)?;
+    let space = tempfile::tempdir_in(subject.scratch.path()?).while_doing(doing)?;
     private::mend(space.path()).while_doing(doing)?;
     let copy = space.path().join("copy.db");
     let mut shared = subject.path.as_os_str().to_owned();

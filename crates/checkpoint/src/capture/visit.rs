@@ -15,6 +15,7 @@ use super::options::{Options, Progress};
 use super::rules::{Level, Rules};
 use crate::attributes::Owner;
 use crate::objects::{Objects, Writer};
+use crate::scratch::LazyScratch;
 
 /// What a walk needs to know.
 pub(crate) struct Walk<'w> {
@@ -32,8 +33,8 @@ pub(crate) struct Walk<'w> {
     pub(crate) index_is_same: bool,
     /// Who the root belongs to.
     pub(super) owner: Owner,
-    /// A directory for copies of databases.
-    pub(crate) space: &'w Path,
+    /// Where copies of databases are made.
+    pub(crate) scratch: &'w LazyScratch,
     /// What processes have mapped.
     pub(crate) maps: &'w Maps,
     /// Files of the ledger and its store, by device and number: they are never captured.

@@ -7,21 +7,19 @@
 //! different, whatever it holds: git may have seen another state of it than the capture did.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::{io, mem};
 
 use ic_base::Result;
 use ic_events::Hash;
-use ic_store::{DATABASE_SIDE_SUFFIXES, GitDirs, path_from_bytes, private};
-use rustix::fs::{Timespec, Timestamps, UTIME_NOW, fstat, futimens};
+use ic_store::{DATABASE_SIDE_SUFFIXES, GitDirs, path_from_bytes};
 use serde::{Deserialize, Serialize};
 
 use super::program::Git;
 use super::record::{Asked, Found, Text, ask, operation, status_of};
 use super::state::GitState;
 use super::{files, index};
-use crate::capture::{Captured, Flush, Key, RULES, SETTLED, TOLD, beside, settings_files};
+use crate::capture::{Captured, Flush, RULES, SETTLED, TOLD, beside, moment, settings_files};
 use crate::diff::{self, State};
 use crate::manifest::{PathText, hash_text};
 use crate::objects::Objects;
@@ -84,7 +82,7 @@ impl<'r> Look<'r> {
     pub fn begin(objects: &'r Objects, root: &'r Path, flush: Flush) -> Option<Self> {
         let dirs = ic_store::git_dirs(root)?;
         let path = beside(objects, root, flush).ok()?.with_extension(TOLD);
-        let began = moment(&path.with_extension("clock")).ok()?;
+        let began = moment(&path).ok()?;
         let files = files::of_repository(root, &dirs, began);
         let mut look = Self { root, objects, dirs, path, began, files, told: None };
         look.told = files.and_then(|files| look.read(files));
@@ -300,12 +298,4 @@ fn tracks_any(index: &[u8], paths: &[Vec<u8>]) -> bool {
         paths.iter().any(is_at)
     };
     index::parse(index).0.iter().any(|line| is_any(line.path))
-}
-
-/// The moment by the clock of the file system, in nanoseconds: a file of ours is touched for it.
-fn moment(path: &Path) -> io::Result<i64> {
-    let file = private::open(path, File::options().create(true).truncate(false).write(true))?;
-    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-    futimens(&file, &Timestamps { last_access: now, last_modification: now })?;
-    Ok(Key::of(&fstat(&file)?).mtime)
 }
