@@ -4,6 +4,7 @@
 mod again;
 mod any_point;
 mod around;
+mod attempts;
 mod beside;
 mod closed;
 mod crowd;

@@ -1,5 +1,6 @@
 //! Compensations of a run: declaring them, running them in reverse, and what is not covered.
 
+mod attempts;
 mod place;
 mod plan;
 mod saga;
@@ -24,8 +25,9 @@ use ic_saga::undo;
 use ic_saga::{Action, Compensation, State};
 use ic_store::Snapshot;
 
+pub use attempts::Undoing;
 pub use plan::{Scope, UndoPlan, plan};
-pub use saga::{Saga, Sink, Undoing, Unwatched};
+pub use saga::{Saga, Sink, Unwatched};
 
 use ic_kernel::Kernel;
 use ic_worktree::{Settings, Workspace, paths_in_root};

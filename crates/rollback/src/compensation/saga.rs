@@ -1,27 +1,22 @@
-//! The journaled run of compensations: every attempt is recorded before it is made, and after.
+//! The right to undo the effects of a run, and how a run is closed for it.
 //!
 //! The owner holds the run's lock and a token; each write of the journal happens in a transaction that checks the token.
 //! Whoever takes over after a crash first ends what its predecessor left running.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
-use ic_base::{CompensationId, Diagnose, Result, RollbackId, RunId, Timestamp};
+use ic_base::{CompensationId, Diagnose, Result, RunId, Timestamp};
 use ic_events::{EventType, NewEvent};
 use ic_kernel::Kernel;
 use ic_phase::{Run, RunStatus, run};
 use ic_saga::compensation::{self, Compensation, End, State};
-use ic_saga::order::{self, FailurePolicy};
 use ic_saga::owner::{self, OwnerLock};
 use ic_saga::process;
-use ic_saga::undo::{self, GRACE, Ground, Undone, Watch};
+use ic_saga::undo::GRACE;
 use ic_store::Transaction;
-use ic_worktree::{Settings, Workspace};
-
-use super::plan::UndoPlan;
+use ic_worktree::Settings;
 
 /// Who watches compensations being run.
 pub trait Sink {
@@ -52,24 +47,6 @@ pub struct Saga<'k> {
     pub interrupted: Arc<AtomicBool>,
     token: String,
     _lock: OwnerLock,
-}
-
-/// What became of a plan.
-#[derive(Debug)]
-pub struct Undoing {
-    /// What was tried, in that order, as it is now.
-    pub results: Vec<Compensation>,
-    /// Effects that were meant and are not undone.
-    pub left: Vec<CompensationId>,
-    /// Whether an undo failed.
-    pub has_failed: bool,
-}
-
-/// Where effects are undone, and as part of what.
-struct UndoSite<'a> {
-    workspace: Workspace<'a>,
-    run: &'a Run,
-    rollback: Option<&'a RollbackId>,
 }
 
 impl<'k> Saga<'k> {
@@ -186,117 +163,8 @@ impl<'k> Saga<'k> {
         run::reopen(tx, now, &run.id, before)
     }
 
-    /// Undoes what is planned. Policy [`FailurePolicy::Stop`]: the first failure ends it. [`FailurePolicy::Continue`]: the rest
-    /// is undone, but for what something that failed depends on. What is left as it is, as declared, is left for as long as `rollback` stands.
-    pub fn undo(
-        &self,
-        plan: &UndoPlan,
-        policy: FailurePolicy,
-        rollback: Option<&RollbackId>,
-        sink: &mut dyn Sink,
-    ) -> Result<Undoing> {
-        let run = self.run()?;
-        let site =
-            UndoSite { workspace: Workspace::of_run(self.kernel, &run, self.settings)?, run: &run, rollback };
-        // What a predecessor left running must not meet what is undone now, whether that is meant or not.
-        self.end_children()?;
-        let (mut results, mut failed) = (Vec::new(), Vec::new());
-        let mut undone = BTreeSet::new();
-        for at in plan.order.iter().copied() {
-            // Asked for each effect anew: one whose dependents could not be undone must stay until they are.
-            let blocked = order::blocked_by(&plan.started, &[at], &failed);
-            if self.is_interrupted() || (!failed.is_empty() && policy == FailurePolicy::Stop) {
-                break;
-            }
-            if !blocked.left.is_empty() {
-                continue;
-            }
-            let result = self.undo_one(&plan.compensations[at], &site, sink)?;
-            match result.state {
-                State::Done | State::Skipped => undone.insert(at),
-                State::Registered | State::Armed | State::Running | State::Failed => {
-                    failed.push(at);
-                    false
-                }
-            };
-            results.push(result);
-        }
-        let left = plan.order.iter().filter(|at| !undone.contains(*at)).map(|at| &plan.compensations[*at]);
-        let left = left.chain(plan.left()).map(|compensation| compensation.id.clone()).collect();
-        Ok(Undoing { results, left, has_failed: !failed.is_empty() || self.is_interrupted() })
-    }
-
-    /// Undoes one effect, with its retries.
-    fn undo_one(
-        &self,
-        compensation: &Compensation,
-        site: &UndoSite<'_>,
-        sink: &mut dyn Sink,
-    ) -> Result<Compensation> {
-        let log = self.log_file(&format!("undo-{:04}.log", compensation.ord))?;
-        let ground = Ground {
-            root: &site.workspace.root,
-            directory: &site.run.project_dir,
-            objects: &site.workspace.objects,
-            environment: vec![("IC_DB".into(), self.kernel.ledger.name().into())],
-            log,
-        };
-        let mut current = compensation.clone();
-        let mut attempt = 0;
-        loop {
-            attempt += 1;
-            // On record before it is made: after a death the next call knows that the effect may be half
-            // undone.
-            current = self.write(|tx, now| compensation::begin(tx, now, &current))?;
-            sink.begins(&current);
-            let undone = self.attempt(&current, &ground)?;
-            let end = match &undone {
-                Undone::Done => End::Done,
-                Undone::Skipped(why) => End::Skipped(why),
-                Undone::Failed(why) => End::Failed(why),
-            };
-            current = self.write(|tx, now| {
-                let ended = compensation::finish(tx, now, &current, end)?;
-                if let Some(rollback) = site.rollback.filter(|_| ended.state == State::Skipped) {
-                    compensation::mark_left(tx, &ended, rollback)?;
-                }
-                Ok(ended)
-            })?;
-            sink.ended(&current);
-            let pause = current.action.how().and_then(|how| how.pause_after(attempt));
-            match pause {
-                Some(pause) if current.state == State::Failed && !self.is_interrupted() => self.sleep(pause),
-                _ => return Ok(current),
-            }
-        }
-    }
-
-    fn attempt(&self, compensation: &Compensation, ground: &Ground<'_>) -> Result<Undone> {
-        let interrupted = &*self.interrupted;
-        undo::attempt(
-            compensation,
-            ground,
-            &mut Watch {
-                born: &mut |child| {
-                    self.write(|tx, _| compensation::record_child(tx, &compensation.id, child))
-                },
-                live: &mut |_| {},
-                cancelled: &|| interrupted.load(Relaxed),
-            },
-        )
-    }
-
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Relaxed)
-    }
-
-    /// Waits, unless it is interrupted.
-    fn sleep(&self, pause: Duration) {
-        let begin = Instant::now();
-        // In short pieces: Ctrl-C must not wait for the end of a backoff.
-        while begin.elapsed() < pause && !self.is_interrupted() {
-            std::thread::sleep(pause.saturating_sub(begin.elapsed()).min(Duration::from_millis(50)));
-        }
     }
 
     /// A file beside the ledger for what a command of this run says; its directory is made.
