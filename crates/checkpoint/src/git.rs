@@ -21,6 +21,7 @@ mod record;
 mod reflog;
 mod restore;
 pub(crate) mod rule_settings;
+mod settings;
 pub(crate) mod state;
 mod told;
 

@@ -11,6 +11,7 @@ use ic_base::{Code, Result};
 
 use super::error::{GitError, GitResult};
 use super::quiet::{self, Filters, Named, Override};
+use super::settings;
 
 /// The `git` program, in one work tree.
 #[derive(Debug, Clone)]
@@ -23,7 +24,7 @@ pub(crate) struct Git<'r> {
     /// The repository, where `root` is a work tree that it does not know.
     pub(crate) repository: Option<&'r Path>,
     pub(crate) filters: Filters,
-    /// What is switched off by its name; listed once, before the first command that needs it.
+    /// What is switched off by its name; known before the first command that needs it.
     pub(crate) named: Arc<OnceLock<Named>>,
 }
 
@@ -160,8 +161,8 @@ impl<'r> Git<'r> {
         if let Some(named) = self.named.get() {
             return Ok(named);
         }
-        let listed = self.call().args(quiet::LIST).output();
-        let named = quiet::named(listed, self.filters)?;
+        let listed = settings::names(self.root, || self.call().args(settings::LIST).output())?;
+        let named = listed.map_or_else(Named::default, |listed| quiet::named(&listed, self.filters));
         // Another thread may have listed the same meanwhile.
         Ok(self.named.get_or_init(|| named))
     }

@@ -1,15 +1,12 @@
 //! What a call of git's runs besides git: nothing that a repository names.
 //!
 //! Settings that have one name are overridden at every call. Filters and hooks carry names that only the configuration
-//! knows: they are listed before a command that could run one, and each is switched off by its name.
+//! knows: they are known before a command that could run one ([`super::settings`]), and each is switched off by its name.
 
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::process::{Command, Output};
-
-use super::error::{GitError, GitResult};
+use std::process::Command;
 
 /// Which filters a call may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,9 +134,6 @@ pub(super) fn runs_named<A: AsRef<OsStr>>(arguments: &[A]) -> bool {
     true
 }
 
-/// What lists the settings that [`named`] reads.
-pub(super) const LIST: [&str; 5] = ["config", "--list", "--name-only", "--show-scope", "-z"];
-
 /// What the names of a repository's settings say.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
@@ -154,20 +148,10 @@ pub(crate) struct Named {
 /// Such settings: files of attributes anywhere, and stats of which git does not heed all.
 const UNUSUAL: [&[u8]; 3] = [b"core.attributesfile", b"core.checkstat", b"core.trustctime"];
 
-/// The overrides of filters and hooks, by the names that the configuration has for them.
-///
-/// Errors: `git_failed` where git cannot list its settings: what it would run is not known then.
-pub(super) fn named(listed: std::io::Result<Output>, filters: Filters) -> GitResult<Named> {
-    let output = match listed {
-        // The command itself will not be found either, and its caller knows what to make of that.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Named::default()),
-        listed => listed.map_err(GitError::not_run(&LIST))?,
-    };
-    if !output.status.success() {
-        return Err(GitError::said(&LIST, &output.stderr));
-    }
+/// The overrides of filters and hooks, by the names that the configuration has for them ([`super::settings`]).
+pub(super) fn named(names: &[u8], filters: Filters) -> Named {
     let mut found = Named::default();
-    let mut words = output.stdout.split(|byte| *byte == 0);
+    let mut words = names.split(|byte| *byte == 0);
     while let (Some(scope), Some(key)) = (words.next(), words.next()) {
         found.is_unusual |= UNUSUAL.contains(&key);
         found.names_ref_storage |= key == b"extensions.refstorage";
@@ -191,7 +175,7 @@ pub(super) fn named(listed: std::io::Result<Output>, filters: Filters) -> GitRes
     }
     found.overrides.sort();
     found.overrides.dedup();
-    Ok(found)
+    found
 }
 
 /// `NAME` of `SECTION.NAME.KEY`; it may hold anything, dots too.

@@ -43,7 +43,7 @@ pub(crate) fn ask(root: &Path, dirs: &GitDirs) -> Result<Option<Known>> {
     let Some(listed) = git.ask(&["config", "--list", "--includes", "--show-origin", "-z"])? else {
         return Ok(None);
     };
-    let mut found = Found::read(root, &listed);
+    let mut found = Found::read(root, pairs(&listed));
     let excludes_file = match found.excludes {
         None => user_file("ignore"),
         Some(b"") => None,
@@ -101,20 +101,27 @@ fn expanded(value: &[u8]) -> Option<PathBuf> {
     is_plain.then(|| path_from_bytes(value))
 }
 
+/// A list's words in twos: a setting's origin, and its name with its value on a new line.
+fn pairs(listed: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut words = listed.split(|byte| *byte == 0);
+    std::iter::from_fn(move || Some((words.next()?, words.next()?)))
+}
+
 /// What is read off the list of all settings.
-struct Found<'l> {
+pub(super) struct Found<'l> {
     excludes: Option<&'l [u8]>,
     ignores_case: bool,
-    files: BTreeSet<PathBuf>,
+    /// Files that say something.
+    pub(super) files: BTreeSet<PathBuf>,
     /// What files include, or would under another condition.
-    included: BTreeSet<PathBuf>,
-    is_by_branch: bool,
-    is_whole: bool,
+    pub(super) included: BTreeSet<PathBuf>,
+    pub(super) is_by_branch: bool,
+    pub(super) is_whole: bool,
 }
 
 impl<'l> Found<'l> {
     /// Reads pairs of a setting's origin, and its name with its value on a new line.
-    fn read(root: &Path, listed: &'l [u8]) -> Self {
+    pub(super) fn read(root: &Path, listed: impl Iterator<Item = (&'l [u8], &'l [u8])>) -> Self {
         let mut found = Self {
             excludes: None,
             ignores_case: false,
@@ -123,8 +130,7 @@ impl<'l> Found<'l> {
             is_by_branch: false,
             is_whole: true,
         };
-        let mut words = listed.split(|byte| *byte == 0);
-        while let (Some(origin), Some(setting)) = (words.next(), words.next()) {
+        for (origin, setting) in listed {
             let file = origin.strip_prefix(b"file:").map(|path| root.join(path_from_bytes(path)));
             let end = setting.iter().position(|byte| *byte == b'\n').unwrap_or(setting.len());
             let (key, value) = (&setting[..end], setting.get(end + 1..));
