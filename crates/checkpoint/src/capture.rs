@@ -250,7 +250,7 @@ const UNASKED: &str = "git cannot list tracked files: tracked files that a rule 
 
 /// A number for what git tracks though a rule ignores it; `None` when git cannot be asked.
 fn tracked_though_ignored(root: &Path) -> Option<u64> {
-    let paths = tracked::tracked(root, &["-i", "--exclude-standard"])?;
+    let paths = tracked::tracked_though_ignored(root)?;
     Some(text::number_of(&paths.join(&0)))
 }
 

@@ -31,8 +31,8 @@ pub fn tracks(dirs: &GitDirs, path: &[u8]) -> io::Result<bool> {
     Ok(false)
 }
 
-/// How long the names of objects are: git writes down when they are not of SHA-1.
-fn hash_length(dirs: &GitDirs) -> io::Result<usize> {
+/// How long the names of objects are, in bytes: git writes down when they are not of SHA-1. Errors: those of reading.
+pub fn hash_length(dirs: &GitDirs) -> io::Result<usize> {
     let config = read_line(&dirs.common_dir.join("config"))?.to_ascii_lowercase();
     let says = |word: &[u8]| config.windows(word.len()).any(|window| window == word);
     Ok(if says(b"objectformat") && says(b"sha256") { 32 } else { 20 })

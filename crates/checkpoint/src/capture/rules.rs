@@ -212,7 +212,7 @@ impl<'a> Rules<'a> {
             if !self.is_git {
                 return Some(Vec::new());
             }
-            let mut paths = super::tracked::tracked(self.root, &[])?;
+            let mut paths = super::tracked::tracked(self.root)?;
             paths.sort_unstable();
             Some(paths)
         });

@@ -6,6 +6,8 @@ use std::time::Duration;
 use ic_base::Result;
 use ic_events::Hash;
 
+use super::error::GitResult;
+use super::index_file::{self, Entry};
 use super::program::Git;
 use super::state::Index;
 use crate::objects::{Objects, Writer};
@@ -76,7 +78,43 @@ pub(crate) fn clear_left_behind(git_dir: &Path) {
 }
 
 /// What lists an index.
-pub(crate) const LIST: [&str; 4] = ["ls-files", "-s", "-v", "-z"];
+const LIST: [&str; 4] = ["ls-files", "-s", "-v", "-z"];
+
+/// What `git ls-files -s -v -z` prints. Git is asked only where the file is not of the usual form. `None` if there is no `git` on PATH
+/// then.
+pub(crate) fn list(git: &Git<'_>) -> GitResult<Option<Vec<u8>>> {
+    match of_file(git, |entries| index_file::listing(&entries)) {
+        Some(listing) => Ok(Some(listing)),
+        None => git.ask(&LIST),
+    }
+}
+
+/// As [`list`], where git was there before.
+pub(crate) fn listing(git: &Git<'_>) -> GitResult<Vec<u8>> {
+    match of_file(git, |entries| index_file::listing(&entries)) {
+        Some(listing) => Ok(listing),
+        None => git.run(&LIST),
+    }
+}
+
+/// The paths of the entries, in the order of the index. `None` if git cannot be asked.
+pub(crate) fn tracked(git: &Git<'_>) -> Option<Vec<Vec<u8>>> {
+    let paths = of_file(git, |entries| entries.into_iter().map(Entry::into_path).collect());
+    paths.or_else(|| {
+        let listed = git.ask(&["ls-files", "-z", "-c"]).ok()??;
+        Some(listed.split(|b| *b == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+    })
+}
+
+/// What `read` makes of the entries of the index that `git` works with; `None` where the file is not of the usual form.
+fn of_file<T>(git: &Git<'_>, read: impl FnOnce(Vec<Entry<'_>>) -> T) -> Option<T> {
+    let dirs = ic_store::git_dirs(git.root)?;
+    let bytes = match git.index {
+        Some(path) => index_file::bytes(path)?,
+        None => index_file::bytes(&dirs.git_dir.join("index"))?,
+    };
+    index_file::entries(&bytes, ic_store::git_hash_length(&dirs).ok()?).map(read)
+}
 
 /// The text of an index that was listed so.
 pub(crate) fn text(mut text: Vec<u8>, intended: &[Vec<u8>]) -> Vec<u8> {
@@ -92,6 +130,12 @@ pub(crate) fn text(mut text: Vec<u8>, intended: &[Vec<u8>]) -> Vec<u8> {
 /// The paths of the index that are only intended to be added.
 pub(crate) fn intended(git: &Git<'_>) -> Result<Vec<Vec<u8>>> {
     const INTENT_TO_ADD: u32 = 1 << 29;
+    let is_intended = |entries: Vec<Entry<'_>>| {
+        entries.into_iter().filter(Entry::is_intended).map(Entry::into_path).collect()
+    };
+    if let Some(intended) = of_file(git, is_intended) {
+        return Ok(intended);
+    }
     let text = git.run(&["ls-files", "--debug", "-z"])?;
     // A path, NUL, lines of which the last ends in `flags: HEX`, the next path.
     let mut parts = text.split(|b| *b == 0);

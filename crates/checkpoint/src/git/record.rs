@@ -199,7 +199,7 @@ fn texts(git: &Git<'_>, refs: &[String]) -> Result<Option<Texts>> {
         let list = ["for-each-ref", "--format=%(objectname) %(refname) %(symref)"].into_iter();
         let list: Vec<&str> = list.chain(refs.iter().map(String::as_str)).collect();
         let refs = scope.spawn(move || git.ask(&list));
-        let index = git.ask(&index::LIST);
+        let index = index::list(git);
         (status.join(), refs.join(), index)
     });
     let (Ok(status), Ok(refs)) = (status, refs) else {

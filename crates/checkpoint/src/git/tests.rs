@@ -11,6 +11,7 @@ use crate::objects::Objects;
 mod campaign;
 mod hard;
 mod heads;
+mod index_file;
 mod own;
 mod told;
 

@@ -106,7 +106,7 @@ pub fn left(root: &Path, path: &[u8], blobs: &BTreeSet<String>) -> Result<Vec<Le
     let oids: Vec<&str> = blobs.iter().map(String::as_str).collect();
     let there = super::super::pack::existing(&git, &oids)?;
     let Some(first) = there.first() else { return Ok(left) };
-    let indexed = git.run(&index::LIST)?;
+    let indexed = index::listing(&git)?;
     let staged = paths_in_index(&indexed, blobs);
     if !staged.is_empty() {
         let words: Vec<String> =

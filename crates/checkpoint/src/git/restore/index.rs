@@ -28,7 +28,7 @@ pub(super) fn is_left_behind(lock: &Path) -> bool {
 
 /// Errors: `git_busy` if the index is neither the current nor the target's.
 pub(super) fn expect(git: &Git<'_>, target: &GitState, current: &GitState, objects: &Objects) -> Result<()> {
-    let found = git.run(&index::LIST)?;
+    let found = index::listing(git)?;
     for state in [current, target] {
         if is_listed(&found, &index::read(objects, state.index)?) {
             return Ok(());
@@ -73,7 +73,7 @@ fn replace(
     objects: &Objects,
 ) -> Result<()> {
     let (wanted, expected) = (index::read(objects, target.index)?, index::read(objects, current.index)?);
-    let found = git.run(&index::LIST)?;
+    let found = index::listing(git)?;
     let is_done = is_listed(&found, &wanted) && !is_listed(&found, &expected);
     if is_done {
         return Ok(());
@@ -95,7 +95,7 @@ fn replace(
     }
     let copy = Git { index: Some(&path), ..git.clone() };
     edit(&copy, git_dir, made.path(), &expected, &wanted)?;
-    if !is_listed(&copy.run(&index::LIST)?, &wanted) {
+    if !is_listed(&index::listing(&copy)?, &wanted) {
         return Err(Diagnosis::new(
             Code::GitFailed,
             "Git refuses the recorded index; the index is unchanged.",
