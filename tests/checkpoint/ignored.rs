@@ -207,13 +207,17 @@ fn a_capture_of_what_git_has_told_starts_no_git() {
         assert_eq!(cli.json(["checkpoint", "create", "--json"])["git"], before);
     });
     assert_eq!(started, [""; 0]);
-    // One file is another: git is asked of that one, and lists what it must not run before.
-    write_in(cli.root(), "sub/c", "changed");
+    // One file is another, as long as before: git is asked of that one, and lists what it must not run before.
+    let length = std::fs::metadata(cli.root().join("sub/c")).expect("a file").len();
+    write_in(cli.root(), "sub/c", "?".repeat(usize::try_from(length).expect("its length")));
     let started = commands(&log, || {
         assert_eq!(cli.json(["checkpoint", "create", "--json"])["git"]["dirty"], true);
     });
     assert_eq!(started.len(), 2, "{started:?}");
     assert!(started.iter().any(|line| line.ends_with("-- :(literal)sub/c")), "{started:?}");
+    // What is of another length differs for sure.
+    write_in(cli.root(), "sub/c", "of another length");
+    assert_eq!(commands(&log, || drop(create(&cli))), [""; 0]);
     // With content in the index, the tree has no say.
     git(&cli, &["add", "."]);
     create(&cli);

@@ -1,10 +1,12 @@
 //! The index as text: what `git ls-files -s -v -z` prints, and the paths that are only intended to be added.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::Result;
 use ic_events::Hash;
+use ic_store::path_from_bytes;
 
 use super::error::GitResult;
 use super::index_file::{self, Entry};
@@ -104,6 +106,20 @@ pub(crate) fn tracked(git: &Git<'_>) -> Option<Vec<Vec<u8>>> {
         let listed = git.ask(&["ls-files", "-z", "-c"]).ok()??;
         Some(listed.split(|b| *b == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     })
+}
+
+/// Those of these paths whose files are not as long as the index says, where it says so; none where its file is not of the usual form.
+pub(crate) fn of_other_length(git: &Git<'_>, paths: &BTreeSet<Vec<u8>>) -> Vec<Vec<u8>> {
+    let differs = |path: &Vec<u8>, known: u32| {
+        let file = git.root.join(path_from_bytes(path)).symlink_metadata();
+        file.is_ok_and(|file| file.is_file() && u32::try_from(file.len()).is_ok_and(|length| length != known))
+    };
+    let found = of_file(git, |entries| {
+        let meant = entries.into_iter().filter(|entry| paths.contains(entry.path()));
+        let other = meant.filter(|entry| entry.length().is_some_and(|known| differs(entry.path(), known)));
+        other.map(Entry::into_path).collect()
+    });
+    found.unwrap_or_default()
 }
 
 /// What `read` makes of the entries of the index that `git` works with; `None` where the file is not of the usual form.

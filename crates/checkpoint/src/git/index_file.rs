@@ -16,6 +16,8 @@ pub(super) struct Entry<'f> {
     oid: &'f [u8],
     stage: u16,
     path: Vec<u8>,
+    /// How long the file was when git saw last that it is what the entry says; 0 where it has to look again.
+    size: u32,
     is_assumed: bool,
     is_intended: bool,
 }
@@ -88,12 +90,25 @@ pub(super) fn listing(entries: &[Entry<'_>]) -> Vec<u8> {
 }
 
 impl Entry<'_> {
+    /// How long its file is as far as git knows, where that alone tells that it changed: git takes one of another length for changed, and
+    /// looks into it only where it wrote 0.
+    pub(super) fn length(&self) -> Option<u32> {
+        let is_file = matches!(self.mode, 0o100_644 | 0o100_755);
+        let is_compared = is_file && self.stage == 0 && !self.is_assumed && !self.is_intended;
+        (is_compared && self.size != 0).then_some(self.size)
+    }
+
+    /// Its path, from the top of the work tree.
+    pub(super) fn path(&self) -> &Vec<u8> {
+        &self.path
+    }
+
     /// Whether it is only intended to be added.
     pub(super) fn is_intended(&self) -> bool {
         self.is_intended
     }
 
-    /// Its path, from the top of the work tree.
+    /// As [`Entry::path`].
     pub(super) fn into_path(self) -> Vec<u8> {
         self.path
     }
@@ -121,12 +136,15 @@ impl<'f> Bytes<'f> {
     fn entry(&mut self, version: u32, hash_length: usize, before: &[u8]) -> Option<Entry<'f>> {
         let begun = self.0.len();
         let stat = self.take(STAT)?;
-        let mode = stat[24..28].iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+        let number =
+            |at: usize| stat[at..at + 4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+        let (mode, size) = (number(24), number(36));
         let oid = self.take(hash_length)?;
         let flags = self.flags()?;
         // Of the others, one is of a sparse checkout, and none else is known.
-        let more = if flags & EXTENDED == 0 { 0 } else { self.flags().filter(|_| version > 2)? };
-        let is_usual = more & !INTENDED == 0 && matches!(mode, 0o100_644 | 0o100_755 | 0o120_000 | 0o160_000);
+        let extended = if flags & EXTENDED == 0 { 0 } else { self.flags().filter(|_| version > 2)? };
+        let is_usual =
+            extended & !INTENDED == 0 && matches!(mode, 0o100_644 | 0o100_755 | 0o120_000 | 0o160_000);
         let kept = if version == 4 { before.len().checked_sub(self.offset()?)? } else { 0 };
         let end = self.0.iter().position(|byte| *byte == 0)?;
         let path = [&before[..kept], self.take(end)?].concat();
@@ -141,8 +159,9 @@ impl<'f> Bytes<'f> {
             oid,
             stage: flags >> 12 & 3,
             path,
+            size,
             is_assumed: flags & ASSUMED != 0,
-            is_intended: more & INTENDED != 0,
+            is_intended: extended & INTENDED != 0,
         })
     }
 

@@ -50,6 +50,8 @@ pub struct Found {
 pub(super) enum Text {
     /// As git lists them.
     Listed(Vec<u8>),
+    /// As they were listed for a look; the store lacks them.
+    Held(Vec<u8>),
     /// The store has them.
     Kept(Index),
 }
@@ -104,7 +106,7 @@ impl Found {
     /// Whether it is what git told before.
     #[cfg(test)]
     pub(super) fn is_known(&self) -> bool {
-        matches!(self.index, Text::Kept(_))
+        !matches!(self.index, Text::Listed(_))
     }
 
     /// Keeps the state with `writer`, and what git may lose of it, unless it `is_a_look`: nobody goes back to that. `previous` is what
@@ -119,8 +121,12 @@ impl Found {
     ) -> Result<GitState> {
         let git = Git::new(root);
         let mut state = self.state;
+        let held = match &self.index {
+            Text::Listed(text) | Text::Held(text) if is_a_look && self.note.is_some() => Some(text.clone()),
+            _ => None,
+        };
         state.index = match self.index {
-            Text::Listed(text) => index::keep(writer, text)?,
+            Text::Listed(text) | Text::Held(text) => index::keep(writer, text)?,
             Text::Kept(index) => index,
         };
         state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();
@@ -132,6 +138,8 @@ impl Found {
             if let Some(note) = self.note {
                 note.write(&state);
             }
+        } else if let Some((note, index)) = self.note.zip(held) {
+            note.hold(&state, index);
         }
         Ok(state)
     }

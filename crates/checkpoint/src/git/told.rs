@@ -6,6 +6,8 @@
 //! the index: the answer, that the tree is not clean, is the same. What was touched since two seconds before git was asked counts as
 //! different, whatever it holds: git may have seen another state of it than the capture did.
 
+mod held;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{io, mem};
@@ -15,6 +17,7 @@ use ic_events::Hash;
 use ic_store::{DATABASE_SIDE_SUFFIXES, GitDirs, path_from_bytes};
 use serde::{Deserialize, Serialize};
 
+use self::held::Held;
 use super::program::Git;
 use super::record::{Asked, Found, Text, ask, operation, status_of};
 use super::state::GitState;
@@ -75,6 +78,8 @@ pub struct Look<'r> {
     began: i64,
     files: Option<Hash>,
     told: Option<Told>,
+    /// The text of the index that was told of, where the store lacks it.
+    index: Option<Vec<u8>>,
 }
 
 impl<'r> Look<'r> {
@@ -84,8 +89,14 @@ impl<'r> Look<'r> {
         let path = beside(objects, root, flush).ok()?.with_extension(TOLD);
         let began = moment(&path).ok()?;
         let files = files::of_repository(root, &dirs, began);
-        let mut look = Self { root, objects, dirs, path, began, files, told: None };
-        look.told = files.and_then(|files| look.read(files));
+        let mut look = Self { root, objects, dirs, path, began, files, told: None, index: None };
+        look.told = look.read();
+        if look.told.is_none()
+            && let Some(held) = Held::take(&look.path)
+            && look.is_so(&held.told)
+        {
+            (look.told, look.index) = (Some(held.told), Some(held.index));
+        }
         Some(look)
     }
 
@@ -116,15 +127,19 @@ impl<'r> Look<'r> {
     }
 
     /// What was told last, if all that it stands on is as it was.
-    fn read(&self, files: Hash) -> Option<Told> {
+    fn read(&self) -> Option<Told> {
         let told: Told = serde_json::from_slice(&std::fs::read(&self.path).ok()?).ok()?;
-        // A clock that was set back dates changes before the look that did not see them.
-        let is_so = told.version == VERSION
-            && told.files == files
-            && told.asked <= self.began
-            && Some(told.settings) == self.settings();
         // A sweep may have taken the index of a checkpoint that was pruned.
-        (is_so && self.objects.has(&told.state.index.0).ok()?).then_some(told)
+        (self.is_so(&told) && self.objects.has(&told.state.index.0).ok()?).then_some(told)
+    }
+
+    /// Whether all that it stands on is as it was, but for the tree.
+    fn is_so(&self, told: &Told) -> bool {
+        // A clock that was set back dates changes before the look that did not see them.
+        told.version == VERSION
+            && Some(told.files) == self.files
+            && told.asked <= self.began
+            && Some(told.settings) == self.settings()
     }
 
     fn settings(&self) -> Option<Hash> {
@@ -145,18 +160,21 @@ impl<'r> Look<'r> {
         let mut now = told.clone();
         // Where the index differs from HEAD, nothing in the tree can make it clean.
         let different = if told.is_staged { BTreeSet::new() } else { self.different(told, captured)? };
-        let mut note = None;
-        if !different.is_empty() {
+        let is_same = different.is_empty();
+        if !is_same {
             self.weigh(&mut now, different)?;
             now.tree = captured.root;
             now.asked = self.began;
             now.unseen = captured.unseen.iter().cloned().map(PathText).collect();
             now.state.dirty = !now.changed.is_empty();
-            note = Some(Note { path: self.path.clone(), told: now.clone() });
         }
+        // What the store was told already stays as it is there.
+        let note =
+            (!is_same || self.index.is_some()).then(|| Note { path: self.path.clone(), told: now.clone() });
         now.state.operation = operation(&self.dirs.git_dir);
+        let index = self.index.clone().map_or(Text::Kept(now.state.index), Text::Held);
         Some(Found {
-            index: Text::Kept(now.state.index),
+            index,
             changed: paths(&now.changed),
             is_staged: now.is_staged,
             rules_left_out: paths(&now.rules_left_out),
@@ -171,22 +189,37 @@ impl<'r> Look<'r> {
     /// `None`: it has to be asked of all.
     fn weigh(&self, now: &mut Told, different: BTreeSet<Vec<u8>>) -> Option<()> {
         let changed = mem::take(&mut now.changed);
-        let (unsure, sure): (Vec<_>, Vec<_>) =
+        let (unsure, mut sure): (Vec<_>, Vec<_>) =
             changed.into_iter().partition(|path| is_at_any(&path.0, &different));
+        let is_most = different.len() > MOST;
         let before = unsure.into_iter().chain(mem::take(&mut now.unasked)).map(|path| path.0);
-        let open: BTreeSet<Vec<u8>> = different.into_iter().chain(before).collect();
+        let mut open: BTreeSet<Vec<u8>> = different.into_iter().chain(before).collect();
+        if sure.is_empty() {
+            sure = self.of_other_length(&open)?.into_iter().map(PathText).collect();
+            for path in &sure {
+                open.remove(&path.0);
+            }
+        }
         let is_much = open.len() > 2 * MOST;
         if sure.is_empty() {
-            if is_much || now.more {
+            if is_most || is_much || now.more {
                 return None;
             }
             now.remember(self.changed_among(open)?);
         } else {
-            now.changed = sure;
+            now.remember(sure.into_iter().map(|path| path.0).collect());
             now.more |= is_much;
             now.unasked = if is_much { Vec::new() } else { open.into_iter().map(PathText).collect() };
         }
         Some(())
+    }
+
+    /// Those of these paths that git takes for changed without a look into them: files that are not as long as the index says. However
+    /// lately they were touched, they differ. `None`: the index is not the one that git was asked of.
+    fn of_other_length(&self, paths: &BTreeSet<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
+        let differ = index::of_other_length(&Git::new(self.root), paths);
+        let is_same = files::of_repository(self.root, &self.dirs, self.began) == self.files;
+        is_same.then_some(differ)
     }
 
     /// What may stand otherwise to the index than it was told; `None` where that may be anything.
@@ -205,7 +238,7 @@ impl<'r> Look<'r> {
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             name == b".gitattributes" || name == b".gitmodules"
         };
-        (paths.len() <= MOST && !paths.iter().any(decides)).then_some(paths)
+        (!paths.iter().any(decides)).then_some(paths)
     }
 
     /// Which of these paths, and of what lies below them, differ from the index. Of the root, that is what lies in it alone: a directory
@@ -263,9 +296,23 @@ impl Told {
 }
 
 impl Note {
-    /// Replaces the file whole, so that nobody reads half of it. Where that fails, git is asked again.
-    pub(super) fn write(mut self, state: &GitState) {
+    /// Holds what a look was told for the next capture. `index`: its text.
+    pub(super) fn hold(self, state: &GitState, index: Vec<u8>) {
+        let Self { path, told } = self.about(state);
+        Held { path, told, index }.hold();
+    }
+
+    fn about(mut self, state: &GitState) -> Self {
         self.told.state = GitState { packs: Vec::new(), purged: false, operation: None, ..state.clone() };
+        self
+    }
+
+    /// Replaces the file whole, so that nobody reads half of it. Where that fails, git is asked again.
+    pub(super) fn write(self, state: &GitState) {
+        self.about(state).replace();
+    }
+
+    fn replace(&self) {
         let Some((text, directory)) = serde_json::to_vec(&self.told).ok().zip(self.path.parent()) else {
             return;
         };

@@ -61,19 +61,32 @@ impl Told {
 
     /// The state as a capture records it, and whether git had not to be asked for all.
     fn shoot(&mut self) -> (GitState, bool) {
+        let (state, is_known) = self.seen(false);
+        self.last = Some(state.clone());
+        (state, is_known)
+    }
+
+    /// As [`Told::shoot`], of a look, which keeps nothing.
+    fn look(&self) -> (GitState, bool) {
+        self.seen(true)
+    }
+
+    fn seen(&self, is_a_look: bool) -> (GitState, bool) {
         let objects = &self.repository.objects;
         let look = Look::begin(objects, &self.root, Flush::Auto).unwrap();
         let asked = (!look.knows()).then(|| ask(&self.root));
         let options = Options { since: look.since(), ..self.options() };
-        let writer = objects.writer(Timestamp(1)).unwrap();
+        let now = Timestamp(1);
+        let writer = if is_a_look { objects.looker(now) } else { objects.writer(now) }.unwrap();
         let (captured, seen) =
             capture::capture_with(objects, &writer, &self.root, &options, &Progress::default()).unwrap();
         let Asked::State(found) = look.end(&captured, asked).unwrap() else { panic!("no state") };
         let is_known = found.is_known();
-        let state = found.keep(&self.root, self.last.as_ref(), &writer, false, &mut false).unwrap();
+        let state =
+            found.keep(&self.root, self.last.as_ref(), &writer, is_a_look, &mut false).unwrap();
+        let is_stored = writer.stores_all();
         writer.finish().unwrap();
-        seen.keep().unwrap();
-        self.last = Some(state.clone());
+        seen.keep_if(is_stored).unwrap();
         (state, is_known)
     }
 

@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn what_is_dirty_already_is_not_asked_for() {
     let mut told = Told::changed_long_ago();
-    told.write("a", "other");
+    told.write("a", "won");
     assert!(told.record());
     assert_eq!(told.unasked(), 1);
     (0..10).for_each(|at| told.write(&kept(at), "kept"));
@@ -46,4 +46,62 @@ fn what_is_dirty_in_many_places_is_not_asked_for() {
     told.record();
     told.write("d0/f0", "again");
     assert!(told.record(), "what was forgotten of many is not missed");
+}
+
+/// A file that is longer or shorter than the index says differs from it, however lately it was touched, and however many others were.
+#[test]
+fn what_is_of_another_length_is_not_asked_for() {
+    let repository = Repository::with_history();
+    let root = repository.root();
+    let many = |at: usize| format!("f{at}");
+    (0..250).for_each(|at| std::fs::write(root.join(many(at)), "first").unwrap());
+    repository.git("add .");
+    repository.git("commit -q -m many");
+    let mut told = Told::of(repository, root);
+    (0..250).for_each(|at| told.write(&many(at), "other"));
+    assert!(!told.record(), "git is asked of so many");
+    told.write("f0", "longer");
+    (0..3).for_each(|_| assert!(told.record() && told.shoot().0.dirty));
+    // As long as it was: nothing tells but its content.
+    (0..250).for_each(|at| told.write(&many(at), "first"));
+    assert!(!told.record());
+    assert!(!told.shoot().0.dirty);
+    told.write("f0", "");
+    assert!(told.record() && told.shoot().0.dirty);
+}
+
+/// Of what git does not compare, the length tells nothing.
+#[test]
+fn the_length_of_what_git_does_not_compare_tells_nothing() {
+    let mut told = Told::new();
+    told.git("update-index --assume-unchanged a");
+    told.record();
+    told.write("a", "longer");
+    told.record();
+    assert!(!told.shoot().0.dirty);
+    told.git("update-index --no-assume-unchanged a");
+    told.record();
+    assert!(told.shoot().0.dirty);
+}
+
+/// What a look was told, the capture after it knows, and keeps; a look after that knows it from the store.
+#[test]
+fn what_a_look_was_told_is_not_asked_for_again() {
+    let mut told = Told::new();
+    told.write("a", "longer");
+    told.git("add a");
+    assert!(!told.look().1, "the index is another one");
+    assert!(told.record());
+    assert!(told.look().1);
+    told.git("commit -q -m longer");
+    assert!(!told.look().1);
+    told.write("new", "one");
+    told.git("add new");
+    assert!(!told.record(), "the index is another one again");
+    told.git("reset -q");
+    told.look();
+    told.write("b", "untracked");
+    // The tree of a look is not in the store, so what differs from it is not known.
+    told.record();
+    told.record();
 }
