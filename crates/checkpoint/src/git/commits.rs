@@ -92,14 +92,21 @@ pub(super) fn still_reached(root: &Path, mut shas: Vec<String>) -> Vec<String> {
 
 /// Who made each of these commits, what it says, and whether a branch of a remote has it. `None`: git does not know it.
 pub fn described(root: &Path, shas: &[String]) -> Vec<Option<Described>> {
+    const LOG: [&str; 5] =
+        ["log", "--no-walk=unsorted", "--no-show-signature", "--format=%H%x00%an%x00%s", "--stdin"];
+    // What no remote reaches; a second `--not` lets what is asked for count again.
+    const ALONE: [&str; 5] = ["rev-list", "--not", "--remotes", "--not", "--stdin"];
     let git = Git::new(root);
     let asked = (shas.join("\n") + "\n").into_bytes();
     let ask = |arguments: &[&str]| {
         let said = git.run_with(arguments, &asked).unwrap_or_default();
         String::from_utf8_lossy(&said).into_owned()
     };
-    let log =
-        ask(&["log", "--no-walk=unsorted", "--no-show-signature", "--format=%H%x00%an%x00%s", "--stdin"]);
+    let has_remotes = has_remotes(root);
+    let (log, alone) = std::thread::scope(|scope| {
+        let alone = has_remotes.then(|| scope.spawn(|| ask(&ALONE)));
+        (ask(&LOG), alone.map(|alone| alone.join().unwrap_or_default()))
+    });
     let mut known = HashMap::new();
     for line in log.lines() {
         let mut parts = line.splitn(3, '\0').map(str::to_owned);
@@ -107,15 +114,28 @@ pub fn described(root: &Path, shas: &[String]) -> Vec<Option<Described>> {
             known.insert(sha, (author, subject));
         }
     }
-    // What no remote reaches; a second `--not` lets what is asked for count again.
-    let alone = ask(&["rev-list", "--not", "--remotes", "--not", "--stdin"]);
-    let alone: HashSet<&str> = alone.lines().collect();
+    let alone: Option<HashSet<&str>> = alone.as_ref().map(|alone| alone.lines().collect());
+    let is_pushed = |sha: &str| alone.as_ref().is_some_and(|alone| !alone.contains(sha));
     shas.iter()
         .map(|sha| {
             let (author, subject) = known.remove(sha)?;
-            Some(Described { author, subject, is_pushed: !alone.contains(sha.as_str()) })
+            Some(Described { author, subject, is_pushed: is_pushed(sha) })
         })
         .collect()
+}
+
+/// Whether there may be a branch of a remote: a file of its own, a line in the file of packed refs, or tables, which are not read here.
+fn has_remotes(root: &Path) -> bool {
+    let Some(dirs) = ic_store::git_dirs(root) else { return true };
+    let may_hold = |file: &str| match std::fs::read(dirs.common_dir.join(file)) {
+        Ok(text) => text.split(|b| *b == b'\n').any(|line| {
+            let name = line.splitn(2, |b| *b == b' ').nth(1);
+            name.is_some_and(|name| name.starts_with(b"refs/remotes/"))
+        }),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    };
+    let common = &dirs.common_dir;
+    common.join("refs/remotes").exists() || common.join("reftable").exists() || may_hold("packed-refs")
 }
 
 fn commit(git: &Git<'_>, sha: &str, tip: Option<&str>) -> Commit {

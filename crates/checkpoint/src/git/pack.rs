@@ -250,11 +250,8 @@ pub(super) fn is_whole(git: &Git<'_>, target: &GitState) -> Result<bool> {
     }
 }
 
-/// Puts objects back that git has collected since. Errors: `git_failed` if some are lost; `corrupt`.
+/// Puts objects back that git has collected since: it has not all of `target`. Errors: `git_failed` if some are lost; `corrupt`.
 pub(super) fn bring_back(git: &Git<'_>, target: &GitState, objects: &Objects) -> Result<()> {
-    if is_whole(git, target)? {
-        return Ok(());
-    }
     unpack(git, target, objects)?;
     if is_whole(git, target)? {
         return Ok(());

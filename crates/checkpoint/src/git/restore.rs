@@ -13,8 +13,7 @@ mod stash;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ic_base::{Diagnosis, Result};
-use ic_store::GitDirs;
+use ic_base::{Code, Diagnosis, Result};
 
 use super::pack;
 use super::program::Git;
@@ -74,8 +73,11 @@ pub fn plan(root: &Path, target: &GitState, current: &GitState, objects: &Object
     if !plan.refs.is_empty() || plan.head {
         refuse::branches_elsewhere(&git, root, &dirs, &plan, target)?;
     }
-    refuse::purged(&git, &dirs, target, objects)?;
-    plan.new_commits = new_commits(&git, &dirs, &plan, target, current, objects)?;
+    // Whether git has all of the target takes a walk: it is looked at once for both.
+    plan.new_commits = pack::with_objects(&git, &dirs.common_dir, target, objects, |git| {
+        refuse::purged(git, target, objects)?;
+        new_commits(git, &plan, target, current)
+    })?;
     Ok(plan)
 }
 
@@ -217,8 +219,16 @@ pub fn apply_refs(
     index::expect(&git, target, current, objects)?;
     let head = if plan.head { move_refs::pending_head(&git, target, current)? } else { None };
     let stash = if plan.stash { Some(stash::pending(&git, &target.stash, &current.stash)?) } else { None };
-    let refs = move_refs::pending(&git, plan)?;
-    pack::bring_back(&git, target, objects)?;
+    // Neither needs the other.
+    let (refs, is_whole) = std::thread::scope(|scope| {
+        let is_whole = scope.spawn(|| pack::is_whole(&git, target));
+        (move_refs::pending(&git, plan), is_whole.join())
+    });
+    let refs = refs?;
+    let ended_early = |_| Diagnosis::new(Code::Internal, "A thread that asked git ended early.");
+    if !is_whole.map_err(ended_early)?? {
+        pack::bring_back(&git, target, objects)?;
+    }
     let below = format!("refs/ic/rolled-back/{id}/");
     let mut kept = move_refs::kept(plan, target, current, &below);
     if let Some(unlisted) = stash.as_ref().and_then(|stash| stash.unlisted.as_deref()) {
@@ -241,15 +251,9 @@ fn half_done(error: Diagnosis, done: &[&str]) -> Diagnosis {
     error.hint("git's state is restored in part; repeat the restore to complete it").detail("done", done)
 }
 
-/// Commits that were reachable and will not be.
-fn new_commits(
-    git: &Git<'_>,
-    dirs: &GitDirs,
-    plan: &GitPlan,
-    target: &GitState,
-    current: &GitState,
-    objects: &Objects,
-) -> Result<Vec<String>> {
+/// Commits that were reachable and will not be. `git` has the objects of the target: without a commit that git has lost, those before it
+/// would seem to be new.
+fn new_commits(git: &Git<'_>, plan: &GitPlan, target: &GitState, current: &GitState) -> Result<Vec<String>> {
     let detached = current.head.as_deref().filter(|_| plan.head && current.head_name().is_none());
     let gone: Vec<&str> =
         plan.refs.iter().filter_map(|moved| moved.from.as_deref()).chain(detached).collect();
@@ -259,9 +263,6 @@ fn new_commits(
     let stays: BTreeSet<&str> = target.tips().collect();
     let gone = gone.iter().map(|oid| format!("{oid}\n"));
     let lines: String = gone.chain(stays.iter().map(|oid| format!("^{oid}\n"))).collect();
-    // Without a commit that git has lost, those before it would seem to be new.
-    pack::with_objects(git, &dirs.common_dir, target, objects, |git| {
-        let output = git.run_with(&["rev-list", "--ignore-missing", "--stdin"], lines.as_bytes())?;
-        Ok(String::from_utf8_lossy(&output).lines().map(str::to_owned).collect())
-    })
+    let output = git.run_with(&["rev-list", "--ignore-missing", "--stdin"], lines.as_bytes())?;
+    Ok(String::from_utf8_lossy(&output).lines().map(str::to_owned).collect())
 }

@@ -105,21 +105,13 @@ pub(super) fn special_entries(
 /// Whether restoring a state would bring back content that was purged: it is refused then. Errors: `git_failed`.
 pub fn needs_purged(root: &Path, target: &GitState, objects: &Objects) -> Result<bool> {
     let Some(dirs) = ic_store::git_dirs(root) else { return Ok(false) };
-    Ok(find_purged(&Git::new(root), &dirs, target, objects)?.is_some())
+    let find = |git: &Git<'_>| Ok(purge::purged_in(git, target, objects)?.is_some());
+    pack::with_objects(&Git::new(root), &dirs.common_dir, target, objects, find)
 }
 
-fn find_purged(
-    git: &Git<'_>,
-    dirs: &GitDirs,
-    target: &GitState,
-    objects: &Objects,
-) -> Result<Option<String>> {
-    pack::with_objects(git, &dirs.common_dir, target, objects, |git| purge::purged_in(git, target, objects))
-}
-
-/// What was purged does not come back, though git itself may still have it.
-pub(super) fn purged(git: &Git<'_>, dirs: &GitDirs, target: &GitState, objects: &Objects) -> Result<()> {
-    let Some(oid) = find_purged(git, dirs, target, objects)? else { return Ok(()) };
+/// What was purged does not come back, though git itself may still have it. `git` has the objects of the target.
+pub(super) fn purged(git: &Git<'_>, target: &GitState, objects: &Objects) -> Result<()> {
+    let Some(oid) = purge::purged_in(git, target, objects)? else { return Ok(()) };
     Err(unsupported(
         "content was purged from the checkpoint, and a commit, stash entry or index of it has that content",
     )
