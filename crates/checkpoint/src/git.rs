@@ -32,6 +32,7 @@ pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losse
 pub use commits::{Commit, Described, commits, commits_between, described, has_changes, stashed_paths};
 pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, is_ref, log_of, log_since};
 pub use own_refs::forget as forget_refs;
+pub use pack::Before;
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left};
 pub use purged::{is_any as has_purged, remember};
 pub use record::{Asked, Found, ask};

@@ -1,7 +1,7 @@
 //! Git's state in checkpoints and restores.
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
-use ic_checkpoint::git::{self, Asked, GitPlan, GitState, MovedSince};
+use ic_checkpoint::git::{self, Asked, Before, GitPlan, GitState, MovedSince};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::objects::Writer;
 use ic_checkpoint::record::{self, Checkpoint, Kind};
@@ -137,25 +137,30 @@ fn refuse_moved_since(
 }
 
 impl Workspace<'_> {
-    /// Adds what git said to a picture. That there is no `git`, or that it fails, costs a warning and not the checkpoint.
+    /// Adds what git said to a picture, which follows `parent`. That there is no `git`, or that it fails, costs a warning and not the
+    /// checkpoint.
     pub fn record_git(
         &self,
         shot: &mut Shot,
         asked: Result<Asked>,
         writer: &Writer<'_>,
         is_a_look: bool,
+        parent: Option<&Checkpoint>,
     ) -> Result<()> {
         let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
-        let previous = match newest {
-            Some(newest) => Manifest::read(&self.objects, &newest.manifest)?.git,
-            None => None,
+        let parent = parent.filter(|parent| newest.as_ref().is_some_and(|newest| newest.id != parent.id));
+        let state = |of: Option<&Checkpoint>| match of {
+            Some(of) => Manifest::read(&self.objects, &of.manifest).map(|manifest| manifest.git),
+            None => Ok(None),
         };
+        let (newest, parent) = (state(newest.as_ref())?, state(parent)?);
+        let before = Before { newest: newest.as_ref(), other: parent.as_ref() };
         let warn = |message| Warning { code: "git_not_recorded", message };
         let mut left_out = false;
         let state = match asked {
             Ok(Asked::State(found)) => {
                 shot.warnings.extend(rules_left_out(&found.rules_left_out(&self.root)));
-                found.keep(&self.root, previous.as_ref(), writer, is_a_look, &mut left_out)
+                found.keep(&self.root, before, writer, is_a_look, &mut left_out)
             }
             Ok(Asked::NotARepository) => return Ok(()),
             Ok(Asked::NoGit) => {

@@ -172,7 +172,7 @@ impl Workspace<'_> {
             shot.warnings.extend(self.news(&shot.captured)?);
         }
         if let Some(asked) = asked {
-            self.record_git(&mut shot, asked, &writer, is_look)?;
+            self.record_git(&mut shot, asked, &writer, is_look, parent.as_ref())?;
         }
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         shot.git_hash = shot.manifest.git_hash()?;

@@ -20,19 +20,37 @@ const EARLIER_COMMITS: usize = 50;
 /// At most so many bytes of them; a repository of more is taken to last.
 const EARLIER_BYTES: u64 = 32 << 20;
 
+/// What was recorded before a state.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Before<'s> {
+    /// The newest state, if there is any.
+    pub newest: Option<&'s GitState>,
+    /// Another one, which the tree was taken back to: what it names was kept when it was recorded.
+    pub other: Option<&'s GitState>,
+}
+
+impl<'s> Before<'s> {
+    /// The commits that the packs of the newest state have: its own, and those of the other one if it has all packs of that one.
+    fn tips(self) -> impl Iterator<Item = &'s str> {
+        let has = |pack: &Pack| self.newest.is_some_and(|newest| newest.packs.contains(pack));
+        let other = self.other.filter(|other| !other.purged && other.packs.iter().all(has));
+        self.newest.into_iter().chain(other).flat_map(GitState::tips)
+    }
+}
+
 /// Keeps packs of what git may lose and no earlier pack has: what no ref reaches, and what was committed since. `left_out` says whether
 /// something of it was purged, and so is not kept.
 pub(super) fn keep(
     git: &Git<'_>,
-    previous: Option<&GitState>,
+    before: Before<'_>,
     state: &GitState,
     writer: &Writer<'_>,
     left_out: &mut bool,
 ) -> Result<Vec<Pack>> {
-    let Some(previous) = previous else { return keep_first(git, state, writer, left_out) };
+    let Some(previous) = before.newest else { return keep_first(git, state, writer, left_out) };
     // What is on a remote's branch can be had from there again.
     let known: BTreeSet<&str> =
-        previous.tips().chain(previous.staged.iter().map(String::as_str)).chain(remote_tips(state)).collect();
+        before.tips().chain(previous.staged.iter().map(String::as_str)).chain(remote_tips(state)).collect();
     let staged = state.staged.iter().map(String::as_str);
     let wanted: Vec<&str> = state
         .own_tips()

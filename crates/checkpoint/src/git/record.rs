@@ -9,6 +9,7 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_events::Hash;
 use ic_store::path_from_bytes;
 
+use super::pack::Before;
 use super::program::Git;
 use super::state::{BRANCHES, GitState, Index, Stash};
 use super::told::Note;
@@ -109,12 +110,12 @@ impl Found {
         !matches!(self.index, Text::Listed(_))
     }
 
-    /// Keeps the state with `writer`, and what git may lose of it, unless it `is_a_look`: nobody goes back to that. `previous` is what
-    /// was recorded before, if anything. `left_out`: whether content that was purged is in git again, and was not kept. Errors: `git_failed`.
+    /// Keeps the state with `writer`, and what git may lose of it, unless it `is_a_look`: nobody goes back to that. `before` is what
+    /// was recorded before. `left_out`: whether content that was purged is in git again, and was not kept. Errors: `git_failed`.
     pub fn keep(
         self,
         root: &Path,
-        previous: Option<&GitState>,
+        before: Before<'_>,
         writer: &Writer<'_>,
         is_a_look: bool,
         left_out: &mut bool,
@@ -129,10 +130,11 @@ impl Found {
             Text::Listed(text) | Text::Held(text) => index::keep(writer, text)?,
             Text::Kept(index) => index,
         };
+        let previous = before.newest;
         state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();
         state.purged = previous.is_some_and(|previous| previous.purged);
         if !is_a_look {
-            let packs = pack::keep(&git, previous, &state, writer, left_out)?;
+            let packs = pack::keep(&git, before, &state, writer, left_out)?;
             state.packs.extend(packs);
             state.purged |= *left_out;
             if let Some(note) = self.note {

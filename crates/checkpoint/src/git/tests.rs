@@ -5,7 +5,7 @@ use ic_base::{Code, Timestamp};
 use ic_store::OpenOptions;
 
 use super::state::GitState;
-use super::{Asked, GitPlan, apply_index, apply_refs, ask, plan};
+use super::{Asked, Before, GitPlan, apply_index, apply_refs, ask, plan};
 use crate::objects::Objects;
 
 mod campaign;
@@ -13,7 +13,12 @@ mod hard;
 mod heads;
 mod index_file;
 mod own;
+mod packs;
 mod told;
+
+fn after(newest: Option<&GitState>) -> Before<'_> {
+    Before { newest, other: None }
+}
 
 struct Repository {
     dir: tempfile::TempDir,
@@ -79,9 +84,13 @@ impl Repository {
     }
 
     fn recorded(&self, root: &Path, previous: Option<&GitState>, is_a_look: bool) -> GitState {
+        self.recorded_after(root, after(previous), is_a_look)
+    }
+
+    fn recorded_after(&self, root: &Path, before: Before<'_>, is_a_look: bool) -> GitState {
         let Asked::State(found) = ask(root).unwrap() else { panic!("no state of {}", root.display()) };
         let writer = self.objects.writer(Timestamp(1)).unwrap();
-        let state = found.keep(root, previous, &writer, is_a_look, &mut false).unwrap();
+        let state = found.keep(root, before, &writer, is_a_look, &mut false).unwrap();
         writer.finish().unwrap();
         state
     }

@@ -83,7 +83,7 @@ impl Told {
         let Asked::State(found) = look.end(&captured, asked).unwrap() else { panic!("no state") };
         let is_known = found.is_known();
         let state =
-            found.keep(&self.root, self.last.as_ref(), &writer, is_a_look, &mut false).unwrap();
+            found.keep(&self.root, after(self.last.as_ref()), &writer, is_a_look, &mut false).unwrap();
         let is_stored = writer.stores_all();
         writer.finish().unwrap();
         seen.keep_if(is_stored).unwrap();
@@ -95,7 +95,7 @@ impl Told {
         let (state, is_known) = self.shoot();
         let Asked::State(found) = ask(&self.root).unwrap() else { panic!("no state") };
         let writer = self.repository.objects.looker(Timestamp(1)).unwrap();
-        let asked = found.keep(&self.root, None, &writer, true, &mut false).unwrap();
+        let asked = found.keep(&self.root, after(None), &writer, true, &mut false).unwrap();
         let bare = |state: GitState| GitState { packs: Vec::new(), purged: false, ..state };
         assert_eq!(bare(state), bare(asked));
         self.known += usize::from(is_known);
@@ -343,7 +343,7 @@ fn what_changed_beside_the_question_is_asked_for_again() {
             .unwrap();
     told.write("a", "won");
     let Asked::State(found) = look.end(&captured, Some(ask(&told.root))).unwrap() else { panic!() };
-    assert!(found.keep(&told.root, told.last.as_ref(), &writer, false, &mut false).unwrap().dirty);
+    assert!(found.keep(&told.root, after(told.last.as_ref()), &writer, false, &mut false).unwrap().dirty);
     writer.finish().unwrap();
     seen.keep().unwrap();
     told.write("a", "two");
