@@ -24,6 +24,7 @@ mod neighbours;
 mod points;
 mod preflight;
 mod previews;
+mod processes;
 mod record;
 mod redacted;
 mod rows;

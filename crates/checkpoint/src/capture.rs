@@ -163,7 +163,7 @@ pub fn capture_with(
     let mut index = git.as_ref().map_or(0, index_state);
     let index_is_same = index == old.index;
     let asks = git.is_some() && (cache.is_none() || !index_is_same);
-    let tracked = if asks { tracked_though_ignored(root) } else { Some(old.tracked) };
+    let tracked = if asks { tracked::tracked_though_ignored(root) } else { Some(old.tracked) };
     let numbers = [tracked.unwrap_or(UNKNOWN), options.max_file_size];
     let rules = rules::Rules::new(root, &sources, &options.rules, &numbers)?;
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
@@ -247,12 +247,6 @@ const NO_INDEX: u64 = 1;
 const UNKNOWN: u64 = 2;
 
 const UNASKED: &str = "git cannot list tracked files: tracked files that a rule ignores are not captured";
-
-/// A number for what git tracks though a rule ignores it; `None` when git cannot be asked.
-fn tracked_though_ignored(root: &Path) -> Option<u64> {
-    let paths = tracked::tracked_though_ignored(root)?;
-    Some(text::number_of(&paths.join(&0)))
-}
 
 /// A number that changes whenever git's index does.
 fn index_state(git: &GitDirs) -> u64 {

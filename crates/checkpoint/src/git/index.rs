@@ -101,11 +101,15 @@ pub(crate) fn listing(git: &Git<'_>) -> GitResult<Vec<u8>> {
 
 /// The paths of the entries, in the order of the index. `None` if git cannot be asked.
 pub(crate) fn tracked(git: &Git<'_>) -> Option<Vec<Vec<u8>>> {
-    let paths = of_file(git, |entries| entries.into_iter().map(Entry::into_path).collect());
-    paths.or_else(|| {
+    paths_in_file(git).or_else(|| {
         let listed = git.ask(&["ls-files", "-z", "-c"]).ok()??;
         Some(listed.split(|b| *b == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     })
+}
+
+/// As [`tracked`], without git: `None` where the file is not of the usual form.
+pub(crate) fn paths_in_file(git: &Git<'_>) -> Option<Vec<Vec<u8>>> {
+    of_file(git, |entries| entries.into_iter().map(Entry::into_path).collect())
 }
 
 /// Those of these paths whose files are not as long as the index says, where it says so; none where its file is not of the usual form.
