@@ -11,8 +11,8 @@ use ic_store::path_from_bytes;
 use super::error::GitResult;
 use super::index_file::{self, Entry};
 use super::program::Git;
-use super::state::Index;
-use crate::objects::{Objects, Writer};
+use super::state::{GitState, Index};
+use crate::objects::{Objects, Writer, hash_of};
 use crate::tree::{Encoded, rarity};
 
 /// An entry of the index.
@@ -188,10 +188,36 @@ pub(crate) fn keep(writer: &Writer<'_>, text: Vec<u8>) -> Result<Index> {
     writer.put_tree(&Encoded { bytes: text, entries }).map(Index)
 }
 
-/// The text of an index that was kept.
+/// The text of an index that was kept. Nothing is written to the store meanwhile: its hundreds of pieces are read in one transaction.
 pub(crate) fn read(objects: &Objects, index: Index) -> Result<Vec<u8>> {
     let hash: Hash = index.0;
-    objects.read(&hash)
+    objects.at_one_moment(|| objects.read(&hash))
+}
+
+/// Which of these states has the index as it is now; `None`: neither.
+pub(crate) fn found_in<'s>(
+    git: &Git<'_>,
+    states: [&'s GitState; 2],
+    objects: &Objects,
+) -> Result<Option<&'s GitState>> {
+    // Its name is its hash, so what git works with need not be compared with the text.
+    let now = of_file(git, |entries| {
+        let listing = index_file::listing(&entries);
+        let intended: Vec<_> = entries.into_iter().filter(Entry::is_intended).map(Entry::into_path).collect();
+        hash_of(&text(listing, &intended))
+    });
+    if let Some(state) = states.into_iter().find(|state| now == Some(state.index.0)) {
+        return Ok(Some(state));
+    }
+    // What is intended to be added does not show in a listing.
+    let listing = listing(git)?;
+    for state in states {
+        let rest = read(objects, state.index)?.strip_prefix(listing.as_slice()).map(<[u8]>::to_vec);
+        if rest.is_some_and(|rest| rest.first() == Some(&0)) {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
 }
 
 /// The entries in a text, and the intended paths.

@@ -78,7 +78,7 @@ pub fn find(wanted: &Wanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Resu
         room::commits(&git, listed.iter().copied().chain(wanted.states.iter().flat_map(GitState::tips)))?;
     let mut blobs = at_path(&git, &commits, wanted.path)?;
     for state in wanted.states {
-        blobs.extend(in_index(&index::read(objects, state.index)?, wanted.path));
+        blobs.extend(in_index(&objects.read(&state.index.0)?, wanted.path));
     }
     if own.is_some() {
         blobs.extend(left::in_history(wanted.root, wanted.path)?);

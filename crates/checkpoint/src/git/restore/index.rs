@@ -28,18 +28,10 @@ pub(super) fn is_left_behind(lock: &Path) -> bool {
 
 /// Errors: `git_busy` if the index is neither the current nor the target's.
 pub(super) fn expect(git: &Git<'_>, target: &GitState, current: &GitState, objects: &Objects) -> Result<()> {
-    let found = index::listing(git)?;
-    for state in [current, target] {
-        if is_listed(&found, &index::read(objects, state.index)?) {
-            return Ok(());
-        }
+    if index::found_in(git, [current, target], objects)?.is_some() {
+        return Ok(());
     }
     Err(busy("another git command changed the index meanwhile"))
-}
-
-/// Whether a listing is that of a kept index.
-fn is_listed(listing: &[u8], text: &[u8]) -> bool {
-    text.strip_prefix(listing).is_some_and(|rest| rest.first() == Some(&0))
 }
 
 /// Makes the index what it was, and lets it look at the files, which are restored already.
@@ -72,15 +64,12 @@ fn replace(
     current: &GitState,
     objects: &Objects,
 ) -> Result<()> {
+    match index::found_in(git, [current, target], objects)? {
+        Some(found) if found.index == current.index => {}
+        Some(_) => return Ok(()),
+        None => return Err(busy("another git command changed the index meanwhile")),
+    }
     let (wanted, expected) = (index::read(objects, target.index)?, index::read(objects, current.index)?);
-    let found = index::listing(git)?;
-    let is_done = is_listed(&found, &wanted) && !is_listed(&found, &expected);
-    if is_done {
-        return Ok(());
-    }
-    if !is_listed(&found, &expected) {
-        return Err(busy("another git command changed the index meanwhile"));
-    }
     index::clear_left_behind(git_dir);
     let doing = || format!("making an index in {}", git_dir.display());
     let made = tempfile::Builder::new().prefix(index::SCRATCH).tempdir_in(git_dir).while_doing(doing)?;
@@ -95,7 +84,7 @@ fn replace(
     }
     let copy = Git { index: Some(&path), ..git.clone() };
     edit(&copy, git_dir, made.path(), &expected, &wanted)?;
-    if !is_listed(&index::listing(&copy)?, &wanted) {
+    if index::found_in(&copy, [target, target], objects)?.is_none() {
         return Err(Diagnosis::new(
             Code::GitFailed,
             "Git refuses the recorded index; the index is unchanged.",
