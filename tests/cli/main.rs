@@ -13,6 +13,7 @@ mod compensation;
 mod completions;
 mod config;
 mod consumers;
+mod counts;
 mod cursors;
 mod error_pages;
 mod forms;

@@ -247,8 +247,14 @@ fn what_changed_after_the_end_is_not_counted_as_the_prompts() {
         let all = log.as_array().expect("a list");
         all.iter().find(|one| one["title"] == title).expect("a prompt")["file_counts"].clone()
     };
-    assert_eq!(counts("one"), json!({ "created": 1, "modified": 0, "deleted": 0, "shared": 0 }));
-    assert_eq!(counts("two"), json!({ "created": 0, "modified": 0, "deleted": 0, "shared": 0 }));
+    assert_eq!(
+        counts("one"),
+        json!({ "created": 1, "modified": 0, "deleted": 0, "shared": 0, "directories": 0 })
+    );
+    assert_eq!(
+        counts("two"),
+        json!({ "created": 0, "modified": 0, "deleted": 0, "shared": 0, "directories": 0 })
+    );
 }
 
 #[test]

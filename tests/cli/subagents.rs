@@ -70,7 +70,10 @@ fn each_subagent_is_the_child_of_its_prompt_and_what_it_did_is_its_own() {
     let parent = json!(prompt);
     assert_eq!(kinds, [("dispatch", &parent), ("dispatch", &parent), ("prompt", &Value::Null)]);
     // Of the prompt the whole is told, of a subagent its part.
-    assert_eq!(log[2]["file_counts"], json!({ "created": 3, "modified": 1, "deleted": 0, "shared": 0 }));
+    assert_eq!(
+        log[2]["file_counts"],
+        json!({ "created": 3, "modified": 1, "deleted": 0, "shared": 0, "directories": 0 })
+    );
     let text = project.run("log --format text").stdout;
     assert!(text.contains("↳ helper: echo of t"), "{text}");
 }

@@ -77,6 +77,12 @@ ic_base::words! {
 }
 
 impl Difference {
+    /// Whether it is of a directory alone: no file and no link stands there, or stood there.
+    pub fn is_of_directory(&self) -> bool {
+        let mut states = [&self.before, &self.after].into_iter().flatten();
+        states.all(|state| matches!(state, State::Directory { .. }))
+    }
+
     /// The change that people are shown; `None` for what only serves a restore: a directory that appears with what is in
     /// it, a name that is passed over on one of both sides.
     pub fn change(&self) -> Option<Change> {

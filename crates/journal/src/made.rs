@@ -23,6 +23,8 @@ pub enum Made {
     Tree {
         /// How many paths were restored.
         paths: usize,
+        /// How many of them are directories; `None`: an older version did not record it.
+        directories: Option<usize>,
         /// What stood there before, by its last restore.
         safety: Option<CheckpointId>,
     },
@@ -50,9 +52,11 @@ impl Made {
                     goes: goes_of(step),
                 }
             }
-            StepKind::Tree => {
-                Self::Tree { paths: number(step.detail["changes"].as_u64()), safety: safety_of(step).pop() }
-            }
+            StepKind::Tree => Self::Tree {
+                paths: number(step.detail["changes"].as_u64()),
+                directories: step.detail["directories"].as_u64().map(|n| number(Some(n))),
+                safety: safety_of(step).pop(),
+            },
             StepKind::Data => {
                 let tables = step.detail["rows"].as_object().into_iter().flatten();
                 let rows = tables.filter_map(|(table, rows)| Some((table.clone(), rows.as_u64()?)));

@@ -1,7 +1,7 @@
 //! What a run can go back to and how it went back before, as one list.
 
 use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, RollbackId, Seq, Timestamp};
-use ic_checkpoint::diff::{self, Change};
+use ic_checkpoint::diff::{self, Change, Difference};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record::{self, Checkpoint, Link};
 use ic_dispatch::{code, dispatch};
@@ -73,10 +73,10 @@ pub enum What {
     Rollback(Box<RollbackRecord>),
 }
 
-/// How many files, links and empty directories changed.
+/// How many files and links changed, and how many directories of their own: where one comes or goes with files in it, these say so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Files {
-    /// There was nothing before.
+    /// There was nothing before: of files and links, as the next two.
     pub created: usize,
     /// They were there before.
     pub modified: usize,
@@ -84,11 +84,14 @@ pub struct Files {
     pub deleted: usize,
     /// Others were at work at the same time, and may have changed them: they are in no other count.
     pub shared: usize,
+    /// Empty directories that came or went, and directories with other permission bits or attributes: no files.
+    pub directories: usize,
 }
 
 impl Files {
-    pub(super) fn add(&mut self, change: Change) {
+    pub(super) fn add(&mut self, difference: &Difference, change: Change) {
         match change {
+            _ if difference.is_of_directory() => self.directories += 1,
             Change::Added => self.created += 1,
             Change::Deleted => self.deleted += 1,
             Change::Modified | Change::Mode | Change::Attributes | Change::Type => self.modified += 1,
@@ -381,7 +384,7 @@ fn changes(objects: &Objects, before: &Checkpoint, after: &Checkpoint) -> Result
     let mut files = Files::default();
     diff::diff(objects, Some(&before.tree), Some(&after.tree), &mut |difference| {
         if let Some(change) = difference.change() {
-            files.add(change);
+            files.add(&difference, change);
         }
         Ok(())
     })?;

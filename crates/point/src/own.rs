@@ -167,7 +167,7 @@ impl<'b> Span<'b> {
             if self.shared.contains(&difference.path) {
                 files.shared += 1;
             } else if self.own.contains(&difference.path) {
-                files.add(change);
+                files.add(&difference, change);
             }
         });
         is_seen.then_some(files)

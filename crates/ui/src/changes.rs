@@ -70,6 +70,8 @@ struct Tally {
     added: usize,
     modified: usize,
     deleted: usize,
+    /// Directories with nothing in them that came or went, or with other permission bits: no files.
+    directories: usize,
 }
 
 /// The differences that are shown on a page, and what there is of all.
@@ -125,6 +127,7 @@ fn part(workspace: &Workspace<'_>, changes: Changes, after: Option<&[u8]>) -> Re
     ic_worktree::changes_of(workspace, changes, &mut |difference| {
         let Some(change) = difference.change() else { return Ok(()) };
         match change {
+            _ if difference.is_of_directory() => part.tally.directories += 1,
             Change::Added => part.tally.added += 1,
             Change::Deleted => part.tally.deleted += 1,
             Change::Modified | Change::Mode | Change::Attributes | Change::Type => part.tally.modified += 1,
@@ -150,7 +153,7 @@ fn order(one: &[u8], other: &[u8]) -> Ordering {
 
 fn head(tally: &Tally, view: View, is_later: bool, at: &Address<'_>) -> Markup {
     let all = tally.added + tally.modified + tally.deleted;
-    if all == 0 {
+    if all + tally.directories == 0 {
         return html! { p.empty { "No file differs." } };
     }
     html! {
@@ -160,6 +163,7 @@ fn head(tally: &Tally, view: View, is_later: bool, at: &Address<'_>) -> Markup {
                 @if tally.added > 0 { span.created { "+" (tally.added) " added" } }
                 @if tally.modified > 0 { span.modified { "~" (tally.modified) " modified" } }
                 @if tally.deleted > 0 { span.deleted { "−" (tally.deleted) " deleted" } }
+                @if tally.directories > 0 { span.quiet { (counted(tally.directories, "directory")) } }
             }
             nav.tabs aria-label="How lines are shown" {
                 a href=(at(&[])) aria-current=[(view == View::Unified).then_some("true")] { "Unified" }

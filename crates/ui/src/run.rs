@@ -227,6 +227,7 @@ pub(crate) fn changed(files: Option<Files>) -> Markup {
             @if files.created > 0 { span.created { "+" (files.created) } }
             @if files.modified > 0 { span.modified { "~" (files.modified) } }
             @if files.deleted > 0 { span.deleted { "−" (files.deleted) } }
+            @if files.directories > 0 { span.quiet title="Empty ones that came or went, or with other modes" { (counted(files.directories, "directory")) } }
             @if files.shared > 0 { span.quiet title="Others worked at the same time, and may have changed these" { (files.shared) " shared" } }
         }
     }

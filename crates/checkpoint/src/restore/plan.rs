@@ -135,6 +135,14 @@ fn one() -> u64 {
     1
 }
 
+impl Step {
+    /// Whether it is of a directory alone: no file and no link stands there, or is to stand there.
+    pub fn is_of_directory(&self) -> bool {
+        let mut nodes = [&self.before, &self.after].into_iter().flatten();
+        nodes.all(|node| matches!(node, Node::Directory { .. }))
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_one(names: &u64) -> bool {
     *names == 1

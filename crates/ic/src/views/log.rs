@@ -53,6 +53,8 @@ shape! {
         deleted: usize = files.deleted,
         /// Others were at work at the same time, and may have changed them: they are in no other count.
         shared: usize = files.shared,
+        /// Empty directories that came or went, and directories with other permission bits or attributes: they are in no other count.
+        directories: usize = files.directories,
     }
 
     pub(crate) struct RollbackEntryJson {
@@ -288,6 +290,7 @@ fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String
     let signs = [("+", files.created), ("~", files.modified), ("-", files.deleted)];
     let signs = signs.iter().filter(|(_, n)| *n > 0).map(|(sign, n)| format!("{sign}{n}"));
     let mut facts = vec![signs.collect::<Vec<_>>().join(" ")];
+    facts.extend((files.directories > 0).then(|| counted(files.directories, "directory")));
     facts.extend((files.shared > 0).then(|| format!("{} shared", files.shared)));
     facts.extend(commits.filter(|n| *n > 0).map(|n| counted(n, "commit")));
     // Of a move that stands on a branch the branch says it; work is looked for by itself.

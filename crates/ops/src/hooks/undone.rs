@@ -1,5 +1,6 @@
 //! Work that was undone goes no further: its calls are refused, and its agent hears of it.
 
+use ic_base::said::counted;
 use ic_base::{CheckpointId, Result, RollbackId, title};
 use ic_dispatch::dispatch::{self, Dispatch};
 use ic_journal::made::Made;
@@ -199,8 +200,8 @@ fn told(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
 fn files_of(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
     let mut made = None;
     for step in steps::of_rollback(snapshot, &rollback.id)? {
-        if let Made::Tree { paths, safety } = Made::by(&step) {
-            made = Some((paths, safety));
+        if let Made::Tree { paths, directories, safety } = Made::by(&step) {
+            made = Some((paths, directories, safety));
         }
     }
     let named = |safety: Option<CheckpointId>| {
@@ -209,10 +210,20 @@ fn files_of(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String
             .unwrap_or_default()
     };
     Ok(match made {
-        Some((0, _)) => "no file changed".to_owned(),
-        Some((1, safety)) => format!("1 file changed{}", named(safety)),
-        Some((n, safety)) => format!("{n} files changed{}", named(safety)),
+        Some((0, ..)) => "no file changed".to_owned(),
+        // Of what an older version recorded it is not known what is a directory.
+        Some((paths, None, safety)) => format!("{} changed{}", counted(paths, "path"), named(safety)),
+        Some((paths, Some(directories), safety)) => {
+            format!("{} changed{}", files_and(paths.saturating_sub(directories), directories), named(safety))
+        }
         None if rollback.layers.contains(&Layer::Files) => "files are as they were then".to_owned(),
         None => "files stay as they are".to_owned(),
     })
+}
+
+/// `2 files and 1 directory`
+fn files_and(files: usize, directories: usize) -> String {
+    let counts = [(files, "file"), (directories, "directory")];
+    let named: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| counted(*n, noun)).collect();
+    named.join(" and ")
 }

@@ -225,6 +225,7 @@ impl<'a> Goal<'a> {
             "target": self.target.id.as_str(),
             "safety": restores.iter().map(|restore| restore.safety_id.as_str()).collect::<Vec<_>>(),
             "changes": report.plan.steps.len(),
+            "directories": report.plan.steps.iter().filter(|step| step.is_of_directory()).count(),
         }))
     }
 

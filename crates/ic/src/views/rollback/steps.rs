@@ -64,7 +64,7 @@ impl From<Made> for MadeJson {
                 goes: Some(goes.into_iter().map(GoJson::from).collect()),
                 ..nothing
             },
-            Made::Tree { paths, safety } => Self {
+            Made::Tree { paths, safety, .. } => Self {
                 path_count: Some(paths),
                 safety_checkpoint_id: safety.map(|id| id.to_string()),
                 ..nothing
@@ -160,7 +160,7 @@ fn about(step: &Step) -> String {
                 if names.is_empty() { String::new() } else { format!("; skipped: {}", names.join(", ")) };
             format!("{} undone{left}", counted(undone, "effect"))
         }
-        Made::Tree { paths, safety } => {
+        Made::Tree { paths, safety, .. } => {
             let kept = safety.map(|id| format!("; the old content is in checkpoint {}", id.short()));
             format!("{} restored{}", counted(paths, "path"), kept.unwrap_or_default())
         }

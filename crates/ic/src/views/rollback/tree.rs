@@ -1,12 +1,12 @@
 //! What a rollback does about files and git.
 
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::restore::plan::Action as FileAction;
+use ic_checkpoint::restore::plan::{Action as FileAction, Step};
 use ic_rollback::LeavingCommit;
 use ic_store::path_from_bytes;
 use ic_worktree::{GitRestore, Report, Status};
 
-use crate::text::{Table, path_text, plain, style, styled};
+use crate::text::{Table, counted, path_text, plain, style, styled};
 use crate::views;
 use crate::views::rollback::commits::{SHOWN, commits_of, more};
 use crate::views::rollback::layered::section;
@@ -120,7 +120,7 @@ fn headline(tree: &Report, is_back: bool) -> String {
     }
 }
 
-/// `2 created, 1 modified, 3 deleted`
+/// `2 created, 1 modified, 3 deleted, 1 directory deleted`: what is said of files counts files and links alone.
 fn tally(tree: &Report) -> String {
     let named = [
         (FileAction::Create, "created"),
@@ -131,9 +131,18 @@ fn tally(tree: &Report) -> String {
         (FileAction::Replace, "replaced"),
         (FileAction::Delete, "deleted"),
     ];
-    let count = |action| tree.plan.steps.iter().filter(|step| step.action == action).count();
-    let parts = named.into_iter().filter(|(action, _)| count(*action) > 0);
-    parts.map(|(action, word)| format!("{} {word}", count(action))).collect::<Vec<_>>().join(", ")
+    let mut parts = Vec::new();
+    for of_directories in [false, true] {
+        for (action, word) in named {
+            let is_one = |step: &&Step| step.action == action && step.is_of_directory() == of_directories;
+            match tree.plan.steps.iter().filter(is_one).count() {
+                0 => {}
+                n if of_directories => parts.push(format!("{} {word}", counted(n, "directory"))),
+                n => parts.push(format!("{n} {word}")),
+            }
+        }
+    }
+    parts.join(", ")
 }
 
 pub(crate) fn text(path: &PathText) -> String {
