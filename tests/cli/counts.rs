@@ -39,3 +39,69 @@ fn a_directory_is_counted_as_no_file() {
     let told = say(&project, &next).to_string();
     assert!(told.contains("1 file and 2 directories changed (which: ic checkpoint diff"), "{told}");
 }
+
+/// A prompt that is interrupted in its second call: neither its end nor a stop is told.
+fn cut_off() -> Project {
+    let project = in_git();
+    prompt(&project, "A", "begin");
+    before(&project, "A", "a1", "Bash", json!({ "command": "make one" }));
+    project.write("one.txt", "1");
+    after(&project, "A", "a1", "Bash");
+    before(&project, "A", "a2", "Bash", json!({ "command": "make two" }));
+    project.write("two.txt", "2");
+    project
+}
+
+fn ask(project: &Project, session: &str, text: &str) {
+    say(project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(text, text));
+}
+
+#[test]
+fn of_a_prompt_that_was_interrupted_is_counted_what_was_seen() {
+    let project = cut_off();
+    assert_eq!(counts(&project, "begin"), created(1), "what its first call is known to have done");
+    // Whoever looks next sees the rest: the next prompt of the session, or another session's.
+    for session in ["A", "B"] {
+        let project = cut_off();
+        ask(&project, session, "next");
+        assert_eq!(
+            (counts(&project, "begin"), counts(&project, "next")),
+            (created(2), created(0)),
+            "{session}"
+        );
+        let text = project.ok("log --format text");
+        assert!(text.lines().any(|line| line.ends_with("begin  +2")), "{text}");
+        in_call(&project, "claude-code", session, || project.write("three.txt", "3"));
+        stop(&project, session);
+        if session == "A" {
+            assert_eq!((counts(&project, "begin"), counts(&project, "next")), (created(2), created(1)));
+        }
+    }
+    let ended = cut_off();
+    say(&ended, &Said::new("claude-code", "A", "SessionEnd"));
+    assert_eq!(counts(&ended, "begin"), created(2));
+}
+
+#[test]
+fn the_counts_of_an_interrupted_prompt_stay_when_it_is_undone_and_comes_back() {
+    let project = cut_off();
+    project.json("undo --yes");
+    assert_eq!(counts(&project, "begin"), created(2));
+    project.json("redo --yes");
+    assert_eq!(counts(&project, "begin"), created(2));
+    // The ids of a test follow the number of calls, and a redo took more than its share.
+    project.json("status");
+    ask(&project, "A", "next");
+    assert_eq!((counts(&project, "begin"), counts(&project, "next")), (created(2), created(0)));
+}
+
+#[test]
+fn a_prompt_whose_files_were_not_captured_says_so() {
+    let project = in_git();
+    project.write(".ic.yaml", "rollback: {checkpointing: {auto: false}}\n");
+    ask(&project, "A", "unseen");
+    stop(&project, "A");
+    assert_eq!(counts(&project, "unseen"), Value::Null);
+    let text = project.ok("log --format text");
+    assert!(text.lines().any(|line| line.ends_with("unseen  not captured")), "{text}");
+}

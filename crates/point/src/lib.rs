@@ -12,6 +12,7 @@ mod meant;
 mod outside;
 mod own;
 mod place;
+mod until;
 
 pub use idle::{has_changed, is_idle, is_of_idle};
 pub use list::{Listed, list};

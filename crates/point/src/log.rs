@@ -3,8 +3,8 @@
 use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, RollbackId, Seq, Timestamp};
 use ic_checkpoint::diff::{self, Change, Difference};
 use ic_checkpoint::objects::Objects;
-use ic_checkpoint::record::{self, Checkpoint, Link};
-use ic_dispatch::{code, dispatch};
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_dispatch::code;
 use ic_journal::table::{self, RollbackRecord};
 use ic_kernel::Kernel;
 use ic_phase::{Run, run};
@@ -13,6 +13,7 @@ use ic_worktree::look_into_store;
 
 use super::list::{self, Listed, Part};
 use super::own;
+use super::until::{self, End};
 
 /// Which part of a log is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -335,9 +336,14 @@ fn count_files(
         let What::Point { point, files, until, .. } = &mut entry.what else { continue };
         let Some(id) = &point.checkpoint_id else { continue };
         let checkpoint = record::get(snapshot, id)?;
-        if let Some(end) = end_of(snapshot, point)? {
-            *files = changes(&checkpoint, &end);
-            *until = files.map(|_| end.id);
+        let end = match until::end_of(snapshot, point, &checkpoint)? {
+            End::At(end) => Some(Some(*end)),
+            End::AsItWas => Some(None),
+            End::Untold => None,
+        };
+        if let Some(end) = end {
+            *files = end.as_ref().map_or(Some(Files::default()), |end| changes(&checkpoint, end));
+            *until = end.filter(|_| files.is_some()).map(|end| end.id);
             newer.push((entry.taken_back_by.clone(), checkpoint, point.is_of_subagent()));
             continue;
         }
@@ -349,7 +355,9 @@ fn count_files(
         let next = of_branch.map(|(_, next, _)| next).find(|next| next.seq > checkpoint.seq).cloned();
         let next = match next {
             // What the newest point began is seen by whatever was captured last.
-            None if entry.taken_back_by.is_empty() && is_whole => newest_of(snapshot, run, &checkpoint)?,
+            None if entry.taken_back_by.is_empty() && is_whole => {
+                until::newest_of(snapshot, run, &checkpoint)?
+            }
             next => next,
         };
         *files = next.as_ref().and_then(|next| changes(&checkpoint, next));
@@ -357,23 +365,6 @@ fn count_files(
         newer.push((entry.taken_back_by.clone(), checkpoint, is_part));
     }
     Ok(unread)
-}
-
-/// The capture with which the work before which a point stands ended: what came later is not its work.
-fn end_of(snapshot: &Snapshot<'_>, point: &Listed) -> Result<Option<Checkpoint>> {
-    let Some(id) = point.before.as_ref().filter(|_| matches!(point.kind, "prompt" | "dispatch")) else {
-        return Ok(None);
-    };
-    let work = dispatch::find(snapshot, &DispatchId::from_ledger(id.clone()))?;
-    let end = work.and_then(|work| work.finished_seq);
-    end.map_or(Ok(None), |end| record::of_event(snapshot, end - 1))
-}
-
-/// The newest checkpoint of the run, if it was taken after this one.
-fn newest_of(snapshot: &Snapshot<'_>, run: &Run, after: &Checkpoint) -> Result<Option<Checkpoint>> {
-    let link = Link { run_id: Some(run.id.clone()), ..Link::default() };
-    let newest = record::latest_of_lineage(snapshot, &after.root, &link)?;
-    Ok(newest.filter(|newest| newest.seq > after.seq))
 }
 
 /// What changed between two checkpoints; `None` where one is of another tree, or its content was removed.

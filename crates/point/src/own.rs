@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use ic_base::{DispatchId, Result, Seq};
+use ic_base::{CheckpointId, DispatchId, Result, Seq};
 use ic_checkpoint::diff::{self, Change, Difference};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record::{self, Checkpoint};
@@ -59,8 +59,8 @@ pub(super) fn count(
 ) -> Result<()> {
     let mut spans: Vec<Span<'_>> = Vec::new();
     for one in beside {
-        if let Some(What::Point { point, .. }) = entries.get(one.at).map(|entry| &entry.what) {
-            spans.extend(Span::of(snapshot, point, one)?);
+        if let Some(What::Point { point, until, .. }) = entries.get(one.at).map(|entry| &entry.what) {
+            spans.extend(Span::of(snapshot, (point, until.as_ref()), one)?);
         }
     }
     spans.sort_by_key(|span| span.before.seq);
@@ -132,20 +132,21 @@ struct Span<'b> {
 
 impl<'b> Span<'b> {
     /// `None` where the prompt's client tells of no calls, or a look is not there.
-    fn of(snapshot: &Snapshot<'_>, point: &Listed, of: &'b Beside) -> Result<Option<Self>> {
-        let Some(id) = &point.checkpoint_id else { return Ok(None) };
+    fn of(
+        snapshot: &Snapshot<'_>,
+        (point, until): (&Listed, Option<&CheckpointId>),
+        of: &'b Beside,
+    ) -> Result<Option<Self>> {
+        let (Some(id), Some(until)) = (&point.checkpoint_id, until) else { return Ok(None) };
         if call::told_by_calls(snapshot, std::iter::once(&of.work.id))?.is_empty() {
             return Ok(None);
         }
         let before = record::get(snapshot, id)?;
-        let after = match of.work.finished_seq {
-            Some(end) => record::of_event(snapshot, end - 1)?,
-            None => record::newest_look(snapshot, &before.root)?,
-        };
+        let after = record::get(snapshot, until)?;
         let is_there = |look: &Checkpoint| look.root == before.root && look.pruned_at.is_none();
-        let after = after.filter(is_there).filter(|_| before.pruned_at.is_none());
+        let is_whole = is_there(&before) && is_there(&after);
         let (own, shared) = (HashSet::new(), HashSet::new());
-        Ok(after.map(|after| Self { of, before, after, own, shared, is_whole: true }))
+        Ok(is_whole.then_some(Self { of, before, after, own, shared, is_whole: true }))
     }
 
     fn has(&self, window: &Window<'_>) -> bool {

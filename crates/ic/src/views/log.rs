@@ -298,6 +298,9 @@ fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String
     let is_told = point.taken_back_by.is_none() || is_work;
     facts.extend((point.is_undone && is_told).then(|| "undone".to_owned()));
     facts.extend(point.is_pruned.then(|| "pruned".to_owned()));
+    // A line without counts says that nothing changed: where that is not known, it says so.
+    facts
+        .extend((point.kind == "prompt" && point.checkpoint_id.is_none()).then(|| "not captured".to_owned()));
     facts.retain(|fact| !fact.is_empty());
     facts.join(", ")
 }

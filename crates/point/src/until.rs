@@ -1,0 +1,87 @@
+//! Up to which look at the tree the changes after a point are counted.
+
+use std::path::Path;
+
+use ic_base::{DispatchId, Result, Seq};
+use ic_checkpoint::record::{self, Checkpoint, Kind, Link};
+use ic_dispatch::{Dispatch, dispatch};
+use ic_journal::table;
+use ic_phase::Run;
+use ic_session::call;
+use ic_store::Snapshot;
+
+use super::list::Listed;
+
+/// Where the work before which a point stands left the tree.
+pub(super) enum End {
+    /// As this look has it: what came later is not its work.
+    At(Box<Checkpoint>),
+    /// As the point has it: whoever looked since saw no change.
+    AsItWas,
+    /// That is not told: it is counted up to the next point.
+    Untold,
+}
+
+/// Where the work before which a point stands left the tree. `from`: the tree at the point.
+pub(super) fn end_of(snapshot: &Snapshot<'_>, point: &Listed, from: &Checkpoint) -> Result<End> {
+    let Some(id) = point.before.as_ref().filter(|_| matches!(point.kind, "prompt" | "dispatch")) else {
+        return Ok(End::Untold);
+    };
+    let Some(work) = dispatch::find(snapshot, &DispatchId::from_ledger(id.clone()))? else {
+        return Ok(End::Untold);
+    };
+    if let Some(own) = own_end(snapshot, &work)? {
+        return Ok(End::At(Box::new(own)));
+    }
+    if call::told_by_calls(snapshot, std::iter::once(&work.id))?.is_empty() {
+        return Ok(End::Untold);
+    }
+    // It runs, or was interrupted, or its client was closed: its calls were looked at all the same.
+    let seen = match (&work.rolled_back_by, work.finished_seq) {
+        (Some(by), _) => left_before(snapshot, &from.root, table::get(snapshot, by)?.seq)?,
+        (None, Some(end)) => left_at(snapshot, &from.root, end)?,
+        (None, None) => record::newest_look(snapshot, &from.root)?,
+    };
+    let seen = seen.filter(|seen| seen.seq > from.seq);
+    Ok(seen.map_or(End::AsItWas, |seen| End::At(Box::new(seen))))
+}
+
+/// The capture with which work ended. The look of a call may come right before the end, too: of work that was interrupted in a later call.
+fn own_end(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Checkpoint>> {
+    let Some(end) = work.finished_seq else { return Ok(None) };
+    let before = record::of_event(snapshot, end - 1)?;
+    Ok(before.filter(|look| is_of_work(look) && !look.link.of_call))
+}
+
+/// The look that shows what work left that ended with the event `end`, of which no capture was taken: what a call changes whose end is not
+/// told belongs to it, up to the next look.
+fn left_at(snapshot: &Snapshot<'_>, root: &Path, end: Seq) -> Result<Option<Checkpoint>> {
+    let last = record::newest_of_root_until(snapshot, root, end)?;
+    match last {
+        // A rollback had ended it, and was undone since: what it replaced was captured right before.
+        Some(last) if last.kind == Kind::Restored => record::newest_of_root_until(snapshot, root, last.seq),
+        last => Ok(record::look_since(snapshot, root, end)?.or(last)),
+    }
+}
+
+/// The look that shows the tree as a rollback found it that began with the event `seq`: it captures what it replaces.
+fn left_before(snapshot: &Snapshot<'_>, root: &Path, seq: Seq) -> Result<Option<Checkpoint>> {
+    let replaced = record::look_since(snapshot, root, seq)?.filter(|look| look.kind == Kind::Safety);
+    if replaced.is_some() { Ok(replaced) } else { record::newest_of_work_until(snapshot, root, seq) }
+}
+
+/// Whether work left the tree so, rather than a restore.
+fn is_of_work(look: &Checkpoint) -> bool {
+    matches!(look.kind, Kind::Manual | Kind::Auto)
+}
+
+/// The newest checkpoint of the run, if it was taken after this one.
+pub(super) fn newest_of(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    after: &Checkpoint,
+) -> Result<Option<Checkpoint>> {
+    let link = Link { run_id: Some(run.id.clone()), ..Link::default() };
+    let newest = record::latest_of_lineage(snapshot, &after.root, &link)?;
+    Ok(newest.filter(|newest| newest.seq > after.seq))
+}
