@@ -60,6 +60,16 @@ fn each_subagent_is_the_child_of_its_prompt_and_what_it_did_is_its_own() {
     assert_eq!(names, ["helper: echo of the first", "helper: echo of the second"]);
     assert_eq!(blamed(&project, "first.txt"), [told("added", names[0], "Bash")]);
     assert_eq!(blamed(&project, "own.txt"), [told("added", "A works", "Write")]);
+    // It is named as what it is: the subagent, by its kind, and the prompt that it worked for.
+    let whose = |file: &str| project.json(&format!("blame {file}"))["changes"][0]["dispatches"][0].clone();
+    let (own, part) = (whose("own.txt"), whose("first.txt"));
+    assert_eq!((&part["agent_kind"], &part["prompt_id"]), (&json!("helper"), &json!(prompt)), "{part}");
+    assert_eq!((&part["prompt_name"], &part["client"]), (&json!("A works"), &json!("claude-code")));
+    assert_eq!((&own["agent_kind"], &own["prompt_id"]), (&json!("claude-code"), &Value::Null), "{own}");
+    let reference =
+        format!("dispatch:{} of prompt:{}", part["short_id"].as_str().expect("an id"), &prompt[28..]);
+    let text = project.ok("blame first.txt --format text");
+    assert!(text.contains(&format!("{reference}  Bash  ↳ helper: echo of the first")), "{text}");
     let log = project.json("log");
     let kinds: Vec<(&str, &Value)> = log
         .as_array()

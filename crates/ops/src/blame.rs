@@ -24,7 +24,7 @@ pub struct Blame {
     /// Whether it is not as the newest look had it: nobody looked since.
     pub is_unseen: bool,
     /// The commits that changed it, newest first, with the work that recorded them.
-    pub commits: Vec<(PathCommit, Option<Dispatch>)>,
+    pub commits: Vec<(PathCommit, Option<Owner>)>,
 }
 
 /// A change of a file between two looks at the tree.
@@ -51,8 +51,33 @@ pub struct Changed {
 pub struct Owner {
     /// The work.
     pub dispatch: Dispatch,
-    /// The session of the agent whose prompt it is.
+    /// The session of the agent whose prompt it is, or began it.
     pub session: Option<Session>,
+    /// The work of that prompt, which began this work; `None`: it is the prompt itself, or there is none.
+    pub prompt: Option<Dispatch>,
+}
+
+impl Owner {
+    fn new(snapshot: &Snapshot<'_>, dispatch: Dispatch) -> Result<Self> {
+        let session = session::of_work(snapshot, &dispatch)?;
+        let prompt = if session.is_some() { prompt_above(snapshot, &dispatch)? } else { None };
+        Ok(Self { dispatch, session, prompt })
+    }
+
+    /// Whether it is a prompt itself, and no subagent's work or continuation.
+    pub fn is_prompt(&self) -> bool {
+        self.session.is_some() && self.prompt.is_none()
+    }
+}
+
+/// The prompt that began work; `None`: it is one itself, or there is none.
+fn prompt_above(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Dispatch>> {
+    let mut next = work.clone();
+    while session::prompt_of(snapshot, &next.id)?.is_none() {
+        let Some(parent) = next.work.parent_id else { return Ok(None) };
+        next = dispatch::get(snapshot, &parent)?;
+    }
+    Ok((next.id != work.id).then_some(next))
 }
 
 /// Which work changed a file, at most so many changes and commits.
@@ -87,8 +112,9 @@ pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<B
             .iter()
             .map(|(at, difference)| changed(snapshot, workspace, (&looks[*at], &looks[*at + 1]), difference));
         let changes = changes.collect::<Result<_>>()?;
-        let maker = |commit: &PathCommit| -> Result<Option<Dispatch>> {
-            code::maker_of(snapshot, &commit.sha)?.map(|id| dispatch::get(snapshot, &id)).transpose()
+        let maker = |commit: &PathCommit| -> Result<Option<Owner>> {
+            let maker = code::maker_of(snapshot, &commit.sha)?;
+            maker.map(|id| Owner::new(snapshot, dispatch::get(snapshot, &id)?)).transpose()
         };
         let commits = commits.into_iter().map(|commit| maker(&commit).map(|maker| (commit, maker)));
         Ok(Blame {
@@ -141,8 +167,7 @@ fn changed(
         let is_owned = |call: &&&Call| of_path.iter().any(|owner| owner.id == call.dispatch_id);
         calls.extend(window.calls(&difference.path).iter().filter(is_owned).map(|call| (*call).clone()));
         for owner in of_path {
-            let session = session::of_work(snapshot, owner)?;
-            owners.push(Owner { dispatch: owner.clone(), session });
+            owners.push(Owner::new(snapshot, owner.clone())?);
         }
     }
     Ok(Changed {

@@ -2,7 +2,6 @@
 
 use ic_base::Timestamp;
 use ic_checkpoint::git::PathCommit;
-use ic_dispatch::Dispatch;
 use ic_ops::blame::{Blame, Changed, Owner};
 use ic_session::Call;
 use ic_store::path_from_bytes;
@@ -47,14 +46,20 @@ shape! {
     }
 
     struct BlamedWorkJson from owner: &Owner where
-        Owner { dispatch, session } = owner;
+        Owner { dispatch, session, prompt } = owner;
     {
         id: String = dispatch.id.to_string(),
         short_id: String = dispatch.id.short().to_owned(),
         run_id: String = dispatch.run_id.to_string(),
         /// The title of the prompt, or the name of the dispatch.
         name: Option<String> = dispatch.work.name.clone(),
-        /// The session of the coding agent whose prompt it is.
+        /// The kind of agent: of a subagent's work, of the subagent.
+        agent_kind: Option<String> = dispatch.work.agent_type.clone(),
+        /// The work of the prompt that it is a part of, as a subagent's is; null: it is a prompt itself, or of no prompt.
+        prompt_id: Option<String> = prompt.as_ref().map(|prompt| prompt.id.to_string()),
+        /// The title of that prompt.
+        prompt_name: Option<String> = prompt.as_ref().and_then(|prompt| prompt.work.name.clone()),
+        /// The session of the coding agent whose prompt it is, or began it.
         session_id: Option<String> = session.as_ref().map(|session| session.id.to_string()),
         /// The client of that session.
         client: Option<String> = session.as_ref().map(|session| session.client.clone()),
@@ -79,13 +84,13 @@ shape! {
         finished_at: Option<String> = call.finished_at.map(|at| at.to_string()),
     }
 
-    struct BlamedCommitJson from (commit, maker): &(PathCommit, Option<Dispatch>) {
+    struct BlamedCommitJson from (commit, maker): &(PathCommit, Option<Owner>) {
         sha: String = commit.sha.clone(),
         subject: String = commit.subject.clone(),
         author: String = commit.author.clone(),
         created_at: String = Timestamp(commit.seconds.saturating_mul(1000)).to_string(),
         /// The dispatch that recorded it; null: none did.
-        dispatch_id: Option<String> = maker.as_ref().map(|maker| maker.id.to_string()),
+        dispatch_id: Option<String> = maker.as_ref().map(|maker| maker.dispatch.id.to_string()),
     }
 }
 
@@ -117,11 +122,7 @@ pub(crate) fn blame(blame: &Blame, now: Timestamp) -> String {
             table.row(vec![
                 Cell::new(style::DIM, &when(now, Timestamp(commit.seconds.saturating_mul(1000)))),
                 commit.sha.get(..9).unwrap_or(&commit.sha).into(),
-                maker
-                    .as_ref()
-                    .map_or(String::new(), |maker| format!("dispatch:{}", maker.id.short()))
-                    .as_str()
-                    .into(),
+                maker.as_ref().map_or(String::new(), reference).as_str().into(),
                 commit.author.as_str().into(),
                 commit.subject.as_str().into(),
             ]);
@@ -139,15 +140,19 @@ pub(crate) fn blame(blame: &Blame, now: Timestamp) -> String {
     out
 }
 
+/// `prompt:3f9a12c4`, `dispatch:7c1299aa of prompt:3f9a12c4`: each names its point, as `ic undo` takes it.
+fn reference(owner: &Owner) -> String {
+    let kind = if owner.is_prompt() { "prompt" } else { "dispatch" };
+    let of =
+        owner.prompt.as_ref().map_or(String::new(), |prompt| format!(" of prompt:{}", prompt.id.short()));
+    format!("{kind}:{}{of}", owner.dispatch.id.short())
+}
+
 fn whose(changed: &Changed) -> String {
-    let name = |owner: &Owner| {
-        let kind = if owner.session.is_some() { "prompt" } else { "dispatch" };
-        format!("{kind}:{}", owner.dispatch.id.short())
-    };
     match changed.owners.as_slice() {
         _ if changed.is_restore => "a restore".to_owned(),
         [] => "no recorded work".to_owned(),
-        owners => owners.iter().map(name).collect::<Vec<_>>().join(" or "),
+        owners => owners.iter().map(reference).collect::<Vec<_>>().join(" or "),
     }
 }
 
@@ -159,8 +164,9 @@ fn calls(changed: &Changed) -> String {
 
 fn titles(changed: &Changed) -> String {
     let title = |owner: &Owner| {
+        let part = if owner.prompt.is_some() { "↳ " } else { "" };
         let undone = if owner.dispatch.rolled_back_by.is_some() { " (undone)" } else { "" };
-        format!("{}{undone}", owner.dispatch.work.name.as_deref().unwrap_or_default())
+        format!("{part}{}{undone}", owner.dispatch.work.name.as_deref().unwrap_or_default())
     };
     changed.owners.iter().map(title).collect::<Vec<_>>().join("; ")
 }
