@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::interrupted::start;
 use crate::rows::Rows as _;
-use crate::world::{Work as _, asked, in_git};
+use crate::world::{Work as _, asked, assert_said_alike, in_git};
 
 /// A run at `c` that left `a` and `b`, in whose tree there is an unsaved file.
 fn moved() -> World {
@@ -27,7 +27,7 @@ fn refused(world: &World, words: &[&str]) -> String {
     let call = |last: &str| world.cli.run([words, &[last, "--json"]].concat());
     let (preview, refused) = (call("--dry-run"), call("--yes"));
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
-    assert_eq!((preview.code, &preview.stderr), (refused.code, &refused.stderr));
+    assert_said_alike(&preview, &refused);
     assert_eq!(asked(&world.cli, "SELECT count(*) FROM events"), events, "it was begun");
     refused.stderr
 }

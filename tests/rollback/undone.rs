@@ -4,7 +4,7 @@ use ic_testkit::World;
 use serde_json::json;
 
 use crate::story::{story, story_with_rows};
-use crate::world::{Work as _, asked, in_git};
+use crate::world::{Work as _, asked, assert_said_alike, in_git};
 
 /// Calls that must be refused with this code, changing nothing, and their previews likewise; returns the error line.
 fn refused(world: &World, words: &[&str], code: &str) -> String {
@@ -19,7 +19,7 @@ fn refused(world: &World, words: &[&str], code: &str) -> String {
     assert_eq!(without_owners(&world.cli.dump()), without_owners(&dump), "{words:?}");
     world.state().assert_is(&before, &format!("{words:?}"));
     if let Some(preview) = preview {
-        assert_eq!((preview.code, &preview.stderr), (outcome.code, &outcome.stderr), "{words:?}");
+        assert_said_alike(&preview, &outcome);
     }
     outcome.stderr
 }
@@ -106,6 +106,38 @@ fn what_was_changed_since_is_named_and_the_hint_leads_on() {
     world.ic(&["checkpoint", "restore", restored, "--yes"]);
     world.ic(&undo);
     world.state().assert_outside_is(&before, "undone");
+}
+
+#[test]
+fn a_refused_redo_shows_what_it_would_restore_with_all_that_refuses_it() {
+    let world = story();
+    world.roll_back("a", &[]);
+    world.write("README", "mine\n");
+    let (dump, before) = (world.cli.dump(), world.state());
+    let preview = world.cli.run(["redo", "--dry-run", "--json"]);
+    assert_eq!(preview.code, Some(1), "{preview:?}");
+    let plan = preview.json();
+    let told = |key: &str| -> Vec<serde_json::Value> {
+        plan["refusals"].as_array().expect("a list").iter().map(|one| one[key].clone()).collect()
+    };
+    assert_eq!(told("code"), ["effects_undone", "file_conflict"], "{plan}");
+    assert_eq!(told("flag"), [json!("--without-effects"), json!(null)]);
+    assert_eq!((&plan["refusal"]["code"], &plan["undo_plan_hash"]), (&told("code")[0], &json!(null)));
+    let paths: Vec<&str> = plan["files"][0]["changes"]
+        .as_array()
+        .expect("changes")
+        .iter()
+        .map(|one| one["path"].as_str().expect("a path"))
+        .collect();
+    assert!(paths.contains(&"README") && paths.len() > 1, "{plan}");
+    let shown = world.cli.run(["redo", "--dry-run", "--format=text"]);
+    assert_eq!(shown.code, Some(1));
+    for part in ["would undo", "README", "(effects_undone, exit 1)", "(file_conflict, exit 1)"] {
+        assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
+    }
+    assert!(!shown.stdout.contains("--expect-plan"), "{}", shown.stdout);
+    assert_eq!(world.cli.dump(), dump);
+    world.state().assert_is(&before, "previewed");
 }
 
 #[test]

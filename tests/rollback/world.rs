@@ -1,6 +1,6 @@
 //! A world whose run did something in every layer, and what is done with it.
 
-use ic_testkit::{Cli, World};
+use ic_testkit::{Cli, Outcome, World};
 use serde_json::Value;
 
 /// What lies around the project that an effect of [`Work::effect`] and its undo leave, and the project itself.
@@ -87,4 +87,16 @@ impl Work for World {
 /// The only value of a query over the ledger.
 pub(crate) fn asked(cli: &Cli, sql: &str) -> i64 {
     cli.sql(sql).parse().expect("a number")
+}
+
+/// That a dry run says the refusal of the real call: in the plan that it shows (ADR 0024), or in the same error line where there is none.
+pub(crate) fn assert_said_alike(preview: &Outcome, deed: &Outcome) {
+    assert_eq!(preview.code, deed.code, "{preview:?}");
+    if preview.stdout.is_empty() {
+        assert_eq!(preview.stderr, deed.stderr);
+        return;
+    }
+    let (plan, error): (Value, Value) =
+        (preview.json(), serde_json::from_str(&deed.stderr).expect("an error line"));
+    assert_eq!((&plan["refusal"], preview.stderr.as_str()), (&error["error"], ""), "{preview:?}");
 }

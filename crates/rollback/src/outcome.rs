@@ -153,8 +153,10 @@ pub struct Undone {
     pub is_rest: bool,
     /// Whether this is what would be: nothing was changed.
     pub is_dry_run: bool,
-    /// The hash of the plan of an undo that was only looked at.
+    /// The hash of the plan of an undo that was only looked at, and that nothing refuses.
     pub plan_hash: Option<String>,
+    /// What the real call would answer instead; only of what was looked at.
+    pub refusals: Vec<Refusal>,
 }
 
 /// What the layer takes back, or puts back.

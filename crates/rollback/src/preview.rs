@@ -1,9 +1,9 @@
 //! What taking a rollback back, or giving one up, would do: nothing is changed or locked, and the run stays as it is.
 
 use ic_base::{Code, Diagnosis, Result, Seq};
-use ic_journal::choices;
 use ic_journal::steps::{self, Course, Step, StepState};
 use ic_journal::table::{self, RollbackRecord};
+use ic_journal::{Force, choices};
 use ic_kernel::Kernel;
 use ic_worktree::{Settings, Watch};
 use serde_json::json;
@@ -12,16 +12,17 @@ use sha2::{Digest, Sha256};
 use super::covered::Covered;
 use super::execute::is_outside;
 use super::layers::{self, Site, Work};
-use super::outcome::Undone;
+use super::outcome::{Refusal, Undone};
 use super::reference::unfinished;
 use super::request::UndoRequest;
-use super::undo::undoable;
+use super::undo::undoable_but_for;
 use super::undo_preconditions::{settled, undone_effects};
 use crate::compensation::Saga;
 
-/// What [`super::undo`] would do now.
+/// What [`super::undo`] would do now, and what would refuse it though that can be told.
 ///
-/// Errors: those of `undo`, `plan_changed` among them. A restore of the tree that was interrupted is taken to be finished, as `undo` does first.
+/// Errors: those of `undo` that leave no plan, `plan_changed` among them. A restore of the tree that was interrupted is taken to be finished,
+/// as `undo` does first.
 pub fn preview_undo(
     kernel: &Kernel,
     settings: &Settings,
@@ -29,10 +30,12 @@ pub fn preview_undo(
     watch: &Watch,
 ) -> Result<Undone> {
     let (named, _) = super::reference::named(kernel, request.rollback)?;
-    let (remembered, _) = kernel.read(|snapshot| undoable(snapshot, request, named.id.as_str()))?;
+    let (remembered, ..) = kernel.read(|snapshot| undoable_but_for(snapshot, request, named.id.as_str()))?;
     Saga::require_free(kernel, &remembered.run_id)?;
-    let planned = planned(kernel, settings, request, &remembered, watch)?;
+    let mut planned = planned(kernel, settings, request, &remembered, watch)?;
     require_hash(request, &planned)?;
+    // What is refused can be insisted on by nobody.
+    planned.plan_hash = planned.plan_hash.filter(|_| planned.refusals.is_empty());
     Ok(planned)
 }
 
@@ -47,7 +50,11 @@ pub(super) fn require_expected(
     if request.expect_plan.is_none() {
         return Ok(());
     }
-    require_hash(request, &planned(kernel, settings, request, named, watch)?)
+    let mut planned = planned(kernel, settings, request, named, watch)?;
+    if !planned.refusals.is_empty() {
+        return Err(planned.refusals.swap_remove(0).error);
+    }
+    require_hash(request, &planned)
 }
 
 fn require_hash(request: &UndoRequest<'_>, planned: &Undone) -> Result<()> {
@@ -63,7 +70,7 @@ fn require_hash(request: &UndoRequest<'_>, planned: &Undone) -> Result<()> {
     }
 }
 
-/// What an undo of this rollback would do, whoever has the run.
+/// What an undo of this rollback would do, whoever has the run, and what refuses it.
 fn planned(
     kernel: &Kernel,
     settings: &Settings,
@@ -71,10 +78,10 @@ fn planned(
     named: &RollbackRecord,
     watch: &Watch,
 ) -> Result<Undone> {
-    let (remembered, until, steps) = kernel.read(|snapshot| {
-        let (remembered, until) = undoable(snapshot, request, named.id.as_str())?;
+    let (remembered, until, mut refusals, steps) = kernel.read(|snapshot| {
+        let (remembered, until, refusals) = undoable_but_for(snapshot, request, named.id.as_str())?;
         let steps = steps::of_rollback(snapshot, &remembered.id)?;
-        Ok((remembered, until, steps))
+        Ok((remembered, until, refusals, steps))
     })?;
     let is_rest = remembered.status.is_over() && until.is_none();
     // What was passed over is put back too, but by an undo that is under way.
@@ -93,7 +100,8 @@ fn planned(
     let left: Vec<&Step> = steps.iter().filter(|step| is_left(step)).collect();
     // What was aborted was never settled; what was passed over then is put back as its course says.
     let course = if steps::course(&steps) == Course::Abort { Course::Abort } else { Course::Undo };
-    let Work { tree, data, .. } = looked_at(kernel, settings, &remembered, course, &left, watch)?;
+    let (Work { tree, data, .. }, refused) = looked_at(kernel, settings, &remembered, course, &left, watch)?;
+    refusals.extend(refused);
     let course = Course::Undo;
     let undone = Undone {
         remembered,
@@ -106,6 +114,7 @@ fn planned(
         is_rest,
         is_dry_run: true,
         plan_hash: None,
+        refusals,
     };
     Ok(Undone { plan_hash: Some(hash(&undone, request.without_effects)), ..undone })
 }
@@ -126,7 +135,7 @@ fn hash(undone: &Undone, without_effects: bool) -> String {
 
 /// What [`super::abort`] would do now: put back what an unfinished rollback took, or make a rollback again whose undo is not finished.
 ///
-/// Errors: those of `abort`, and what would stop it in its midst. A restore of the tree that was interrupted is taken to be
+/// Errors: those of `abort` that leave no plan, and what would stop it in its midst. A restore of the tree that was interrupted is taken to be
 /// finished, as `abort` does first.
 pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Undone> {
     let (remembered, steps) = kernel.read(|snapshot| {
@@ -152,7 +161,7 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
     } else {
         Vec::new()
     };
-    let Work { tree, data, .. } = looked_at(kernel, settings, &remembered, course, &left, watch)?;
+    let (Work { tree, data, .. }, refusals) = looked_at(kernel, settings, &remembered, course, &left, watch)?;
     Ok(Undone {
         remembered,
         steps,
@@ -164,10 +173,11 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
         is_rest: false,
         is_dry_run: true,
         plan_hash: None,
+        refusals,
     })
 }
 
-/// What going through these steps would do, this way.
+/// What going through these steps would do, this way, and what refuses it in the tree or in rows.
 fn looked_at(
     kernel: &Kernel,
     settings: &Settings,
@@ -175,17 +185,27 @@ fn looked_at(
     course: Course,
     left: &[&Step],
     watch: &Watch,
-) -> Result<Work> {
+) -> Result<(Work, Vec<Refusal>)> {
     let covered = Covered::begun(kernel, remembered)?;
-    let mut work = Work::default();
+    let (mut work, mut refused) = (Work::default(), Vec::new());
     // On the way back rows come before the tree, as in the deed.
     let mut left = left.to_vec();
     if course.is_back() {
         left.reverse();
     }
     for step in left.into_iter().filter(|step| is_outside(step)) {
-        let mut site = Site::to_look(kernel, settings, &covered, watch);
-        layers::of(step.kind).go(&mut site, step, course, &mut work)?;
+        let mut force = Force::default();
+        let seen = work.tree.len();
+        loop {
+            let mut site = Site { force, ..Site::to_look(kernel, settings, &covered, watch) };
+            let Err(error) = layers::of(step.kind).go(&mut site, step, course, &mut work) else { break };
+            // What the deed would not pass is passed by a look: it shows the plan, and what refuses it. Whether all is its own is one question.
+            let passed = Force::of_tree(error.code()).map(|by| Force { files: true, ..by.or(force) });
+            let Some(passed) = passed.filter(|passed| *passed != force) else { return Err(error) };
+            force = passed;
+            work.tree.truncate(seen);
+            refused.push(Refusal { error, flag: None });
+        }
     }
-    Ok(work)
+    Ok((work, refused))
 }

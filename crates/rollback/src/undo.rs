@@ -4,7 +4,7 @@
 //! were undone are not made again: both are named. What refuses it is found before the run is closed for it; the way itself is
 //! [`super::execute`].
 
-use ic_base::{Result, Seq};
+use ic_base::{Code, Result, Seq};
 use ic_events::{EventType, NewEvent};
 use ic_journal::steps::{self, Course, Happening, StepKind, StepState};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
@@ -20,7 +20,7 @@ use super::events::{event, event_back, step_event};
 use super::execute::{Drive, Driven, Turned, is_outside};
 use super::layered::{require_undisturbed, take_unfinished};
 use super::layers::{self, Site, Work, end_of_undo, require_own};
-use super::outcome::Undone;
+use super::outcome::{Refusal, Undone};
 use super::preview::require_expected;
 use super::reference::named;
 use super::request::UndoRequest;
@@ -77,18 +77,37 @@ pub(super) fn undoable(
     request: &UndoRequest<'_>,
     reference: &str,
 ) -> Result<(RollbackRecord, Option<Seq>)> {
+    let (remembered, until, refused) = undoable_but_for(snapshot, request, reference)?;
+    refused.into_iter().next().map_or(Ok((remembered, until)), |refusal| Err(refusal.error))
+}
+
+/// As [`undoable`], with what the ledger says against it where it can be said all the same what taking it back would do.
+pub(super) fn undoable_but_for(
+    snapshot: &Snapshot<'_>,
+    request: &UndoRequest<'_>,
+    reference: &str,
+) -> Result<(RollbackRecord, Option<Seq>, Vec<Refusal>)> {
     let remembered = table::resolve(snapshot, reference)?;
     if is_being_undone(snapshot, &remembered)? || has_rest(snapshot, &remembered)? {
-        return Ok((remembered, None));
+        return Ok((remembered, None, Vec::new()));
     }
     require_done(&remembered)?;
     choices::run_status(&remembered)?;
     let until = settled(snapshot, &remembered)?.seq;
-    require_quiet(snapshot, &remembered, until)?;
+    let mut refused = Vec::new();
+    let mut note = |outcome: Result<()>, code: Code, flag| match outcome {
+        Err(error) if error.code() == code => {
+            refused.push(Refusal { error, flag });
+            Ok(())
+        }
+        outcome => outcome,
+    };
+    note(require_quiet(snapshot, &remembered, until), Code::RunChanged, None)?;
     if !request.without_effects {
-        require_no_effects(&undone_effects(snapshot, &remembered, until)?)?;
+        let effects = undone_effects(snapshot, &remembered, until)?;
+        note(require_no_effects(&effects), Code::EffectsUndone, Some("--without-effects"))?;
     }
-    Ok((remembered, Some(until)))
+    Ok((remembered, Some(until), refused))
 }
 
 /// Aborts what is not finished. A rollback: what it had changed is as before, and the run is active where it was. The undo of a
@@ -147,6 +166,7 @@ impl Undone {
             is_rest: false,
             is_dry_run: false,
             plan_hash,
+            refusals: Vec::new(),
         }
     }
 }

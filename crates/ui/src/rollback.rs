@@ -223,7 +223,12 @@ fn redo_shown(ask: &Ask<'_>, found: &Found, without_effects: bool, before: &Mark
     let request = redo_of(&rollback.id, without_effects, None);
     let preview = settings
         .and_then(|settings| ic_rollback::preview_undo(ask.kernel, &settings, &request, &Watch::default()));
-    let status = preview.as_ref().err().map_or(StatusCode::OK, crate::fail::status);
+    let refusal =
+        |undone: &Undone| undone.refusals.first().map(|refusal| crate::fail::status(&refusal.error));
+    let status = match &preview {
+        Ok(undone) => refusal(undone).unwrap_or(StatusCode::OK),
+        Err(error) => crate::fail::status(error),
+    };
     let body = html! {
         (crumbs(run))
         h1 { "Redo" }
@@ -248,7 +253,9 @@ fn redo_plan(ask: &Ask<'_>, run: &Run, undone: &Undone, without_effects: bool) -
     html! {
         p.lead { "This is what would come back. Nothing has been changed yet." }
         (plan::redo(undone))
-        @if ask.app.read_only {
+        @if let Some(refusal) = undone.refusals.first() {
+            (redo_in_the_way(&undone.remembered, &refusal.error))
+        } @else if ask.app.read_only {
             p.quiet { "This page is read-only. To do it: " code.command { (redo_command(&undone.remembered, without_effects)) " --expect-plan " (hash) " --yes" } }
         } @else {
             form.confirm method="post" action={ "/rollbacks/" (id) "/redo" } {

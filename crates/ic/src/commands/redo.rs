@@ -67,8 +67,9 @@ impl Redo {
                     expect_plan: self.expect_plan.clone(),
                     yes: self.yes,
                 };
-                let done = undo.run(session);
-                done.map_err(|error| if self.run.is_some() { error } else { with_older(&kernel, &id, error) })
+                undo.explained(session, |error| {
+                    if self.run.is_some() { error } else { with_older(&kernel, &id, error) }
+                })
             }
             Newest::Restore => {
                 let flags = RestoreFlags {

@@ -71,9 +71,16 @@ fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Setti
 fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {
     let record = RollbackUndoneJson::from(preview);
     session.output.record(&record, || {
-        let end = preview.plan_hash.as_deref().map_or_else(text::to_do_it, text::exactly);
+        let end = match preview.plan_hash.as_deref() {
+            _ if !preview.refusals.is_empty() => {
+                views::rollback::layered::would_be_refused(&preview.refusals)
+            }
+            Some(hash) => text::exactly(hash),
+            None => text::to_do_it(),
+        };
         views::rollback::undone::undone(preview, None) + &end
-    })
+    })?;
+    Ok(preview.refusals.first().map_or(Exit::Done, |refusal| Exit::from(refusal.error.kind())))
 }
 
 fn finish(session: &mut Session, kernel: &Kernel, undone: &Undone) -> Result<Exit> {

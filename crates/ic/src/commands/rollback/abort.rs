@@ -41,11 +41,16 @@ impl Abort {
         }
         let look = format!("ic rollback abort {} --dry-run", shell_word(&self.id));
         // What cannot be looked at may still be aborted: a restore that was interrupted is finished first, and steps fail one by one.
-        let text = || match preview() {
-            Ok(preview) => Ok(views::rollback::undone::undone(&preview, None) + "\n"),
-            Err(error) => {
-                Ok(shown(session, &self.id)? + "\n" + &views::rollback::undone::in_the_way(&error) + "\n")
-            }
+        let text = || {
+            let in_the_way = match preview() {
+                Ok(preview) if preview.refusals.is_empty() => {
+                    return Ok(views::rollback::undone::undone(&preview, None) + "\n");
+                }
+                Ok(preview) => preview.refusals.into_iter().map(|refusal| refusal.error).collect(),
+                Err(error) => vec![error],
+            };
+            let in_the_way: String = in_the_way.iter().map(views::rollback::undone::in_the_way).collect();
+            Ok(shown(session, &self.id)? + "\n" + &in_the_way + "\n")
         };
         let question = Question { does: DOES, look: Some(&look), asks: "Abort it?" };
         if !session.confirm(self.yes, &question, text)? {

@@ -1,6 +1,6 @@
 //! `ic rollback undo`
 
-use ic_rollback::UndoRequest;
+use ic_rollback::{Refusal, UndoRequest};
 
 use super::{DOES, finish, settings, show_preview, watch};
 use crate::commands::prelude::*;
@@ -41,6 +41,15 @@ pub(crate) struct Undo {
 
 impl Undo {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        self.explained(session, |error| error)
+    }
+
+    /// The same, where the caller has more to say of a refusal.
+    pub(crate) fn explained(
+        &self,
+        session: &mut Session,
+        explain: impl Fn(Diagnosis) -> Diagnosis,
+    ) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let request = UndoRequest {
             rollback: &self.id,
@@ -51,28 +60,36 @@ impl Undo {
         let preview = || {
             let kernel = session.kernel()?;
             let settings = settings(session, &kernel, &self.id)?;
-            ic_rollback::preview_undo(&kernel, &settings, &request, &watch()?)
+            let mut preview = ic_rollback::preview_undo(&kernel, &settings, &request, &watch()?)?;
+            preview.refusals = explained_all(preview.refusals, &explain);
+            Ok(preview)
         };
-        if self.dry_run {
-            return show_preview(session, &preview()?);
-        }
-        let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
         let mut shown = None;
-        let text = || {
-            let preview = preview()?;
-            let text = views::rollback::undone::undone(&preview, None) + "\n";
+        if self.dry_run || !self.yes {
+            let preview = preview().map_err(&explain)?;
+            if self.dry_run || !preview.refusals.is_empty() {
+                return show_preview(session, &preview);
+            }
+            let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
+            let question = Question { does: DOES, look: Some(&look), asks: "Undo this rollback?" };
+            let text = || Ok(views::rollback::undone::undone(&preview, None) + "\n");
+            if !session.confirm(false, &question, text)? {
+                return Ok(Exit::No);
+            }
             shown = preview.plan_hash;
-            Ok(text)
-        };
-        let question = Question { does: DOES, look: Some(&look), asks: "Undo this rollback?" };
-        if !session.confirm(self.yes, &question, text)? {
-            return Ok(Exit::No);
         }
         let kernel = session.kernel()?;
         let settings = settings(session, &kernel, &self.id)?;
         // Nothing else is done than what was shown.
         let request = UndoRequest { expect_plan: shown.as_deref().or(request.expect_plan), ..request };
-        let undone = ic_rollback::undo(&kernel, &settings, &request, &watch()?)?;
+        let undone = ic_rollback::undo(&kernel, &settings, &request, &watch()?).map_err(&explain)?;
         finish(session, &kernel, &undone)
     }
+}
+
+/// The first refusal is what the real call would answer.
+fn explained_all(refusals: Vec<Refusal>, explain: impl Fn(Diagnosis) -> Diagnosis) -> Vec<Refusal> {
+    let mut all = refusals.into_iter();
+    let first = all.next().map(|first| Refusal { error: explain(first.error), ..first });
+    first.into_iter().chain(all).collect()
 }

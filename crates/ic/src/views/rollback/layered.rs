@@ -44,7 +44,7 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&CheckpointId
 }
 
 /// All the refusals of a plan, and the flags that decide them.
-fn would_be_refused(refusals: &[Refusal]) -> String {
+pub(crate) fn would_be_refused(refusals: &[Refusal]) -> String {
     let mut out: String = refusals.iter().map(|refusal| refused(&refusal.error)).collect();
     let flags: Option<BTreeSet<&str>> = refusals.iter().map(|refusal| refusal.flag).collect();
     if let Some(flags) = flags {

@@ -8,10 +8,12 @@ use ic_saga::State;
 use crate::text::{plain, style, styled};
 use crate::views::checkpoint::restore::RestoreJson;
 use crate::views::compensation::undone::UndoneStepJson;
+use crate::views::rollback::DecidedJson;
 use crate::views::rollback::data::{RestoredDataJson, rows};
 use crate::views::rollback::record::{RollbackRecordJson, where_to};
 use crate::views::rollback::steps::{StepJson, not_put_back, steps, ways_on};
 use crate::views::rollback::tree::tree;
+use crate::views::shared::RefusalJson;
 
 shape! {
     /// A rollback that was undone or aborted (`rollback undo`, `rollback abort`).
@@ -20,7 +22,7 @@ shape! {
         rollback: RollbackRecordJson = (&undone.remembered).into(),
         /// By `--dry-run`: nothing was changed, and what follows is what would be.
         dry_run: bool = undone.is_dry_run,
-        /// Of a dry run of an undo, the hash of its plan, for --expect-plan; `plan_hash` is that of the rollback itself. Null: nothing is planned.
+        /// Of a dry run of an undo, the hash of its plan, for --expect-plan; `plan_hash` is that of the rollback itself. Null: nothing is planned, or it is refused.
         undo_plan_hash: Option<String> = undone.plan_hash.clone(),
         /// Which way it went, or would go: undo, abort, or reapply (a rollback whose undo is aborted is made again, so that
         /// `files` and `data` are what it rolls back).
@@ -38,6 +40,12 @@ shape! {
         dispatches_left: Vec<String> = undone.remembered.cancelled("cancelled_dispatches"),
         /// Agents that the rollback failed: they stay failed.
         agents_left: Vec<String> = undone.remembered.cancelled("failed_agents"),
+        /// Of a dry run: why the real call would be refused; left out if it would not be.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        refusal: Option<RefusalJson> = undone.refusals.first().map(|refusal| RefusalJson::from(&refusal.error)),
+        /// Of a dry run: all refusals of the real call, in order, each with the flag that overrides it.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        refusals: Vec<DecidedJson> = undone.refusals.iter().map(DecidedJson::from).collect(),
         /// The command that resumes, if something could not be restored; null when nothing is left to do.
         resume: Option<String> = again(undone),
     }
