@@ -51,6 +51,8 @@ fn assert_honest(world: &World, when: &str) {
         .iter()
         .filter(|entry| entry["rolled_back_by"].is_null())
         .filter(|entry| !matches!(entry["status"].as_str(), Some("undone" | "aborted")))
+        // Where the run had ended it cannot go back to.
+        .filter(|entry| entry["kind"] == "rollback" || entry["reachable"] == true || entry["pruned"] == true)
         .collect();
     assert_eq!(standing.iter().collect::<Vec<_>>(), kept, "{when}: what stands is the same in both");
     assert_eq!(standing.last().expect("an entry")["kind"], "created", "{when}");
@@ -318,4 +320,32 @@ fn after_any_history_the_log_is_honest() {
         }
         assert_honest(&world, &format!("round {round}"));
     }
+}
+
+#[test]
+fn a_checkpoint_of_a_run_that_had_ended_is_not_offered() {
+    let world = in_git().begun();
+    world.ic(&["checkpoint", "create", "--run", &world.run]);
+    for _ in 0..5 {
+        world.advance();
+    }
+    assert_eq!(world.status(), "completed@f");
+    world.write("late.txt", "late\n");
+    let late = world.ic(&["checkpoint", "create", "--run", &world.run]);
+    let late = format!("checkpoint:{}", &late[28..]);
+    assert_honest(&world, "completed");
+    assert!(!names(&log(&world, &[])).contains(&late), "{:?}", log(&world, &[]));
+    // All of the record has it, and says what it is good for.
+    let all = log(&world, &["--all"]);
+    let found = all.iter().find(|one| one["reference"] == late.as_str()).expect("the checkpoint");
+    assert_eq!((&found["reachable"], answer(&world, &late).as_str()), (&false.into(), "terminal_phase"));
+    let shown = text(&world, &["--all"]);
+    assert!(shown.lines().any(|line| line.contains(&late) && line.ends_with("files alone")), "{shown}");
+    // One that belongs to no run is found by its name, and is no point either.
+    world.ic(&["checkpoint", "create", "--name", "beside"]);
+    assert_eq!(answer(&world, "checkpoint:beside"), "point_not_found");
+    let newest = world.cli.json(["status", &world.run, "--json"])["last_point"]["reference"].clone();
+    assert_eq!(answer(&world, newest.as_str().expect("a reference")), "ok", "{newest}");
+    let offered = world.cli.ok(["log", &world.run, "--json"]);
+    assert!(!offered.contains("\"reachable\":false"), "{offered}");
 }

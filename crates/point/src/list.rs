@@ -36,6 +36,8 @@ pub struct Listed {
     pub is_pruned: bool,
     /// The rollback that stands and took the run back to before it: then it is no target.
     pub taken_back_by: Option<RollbackId>,
+    /// Whether the run had ended there: one that went back to it could not be completed again, so only files can be as they were.
+    pub is_at_end: bool,
     /// Whether what began there was rolled back: also at the point to which the run went back, which is a target all the same.
     pub is_undone: bool,
     /// When it was made.
@@ -50,11 +52,11 @@ impl Listed {
 
     /// Whether the run can go back to before it, as far as a list tells.
     pub fn is_target(&self) -> bool {
-        self.taken_back_by.is_none() && !self.is_pruned
+        self.taken_back_by.is_none() && !self.is_pruned && !self.is_at_end
     }
 }
 
-/// The newest points of a run, newest first, those aside that a rollback took back unless `all`.
+/// The newest points of a run, newest first, those aside that a rollback took back, or where the run had ended, unless `all`.
 pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Result<Vec<Listed>> {
     list_among(snapshot, run, &table::of_run(snapshot, &run.id)?, Part { all, before: Seq::MAX, at_most })
 }
@@ -62,7 +64,7 @@ pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Re
 /// Which part of the points of a run is listed: the newest before an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
-    /// Those too that a rollback took back.
+    /// Those too that a rollback took back, or where the run had ended.
     pub(super) all: bool,
     /// Only those from before this event.
     pub(super) before: Seq,
@@ -171,6 +173,7 @@ impl Choice<'_> {
         // Of several moves out of one phase the reference means the newest, and none of a phase that the run has not left.
         found.retain(|one| match (&one.by, &one.source) {
             (Some(_), _) => self.part.all,
+            (None, _) if one.is_at_end(self.run) && !self.part.all => false,
             (None, Source::Move { from, .. }) if !self.has_left(from) => false,
             (None, _) => seen.insert(one.reference.clone()),
         });
@@ -244,12 +247,23 @@ impl Found {
         }
     }
 
+    /// Whether the run had ended there.
+    fn is_at_end(&self, run: &Run) -> bool {
+        let phase = match &self.source {
+            Source::Point(point) => Some(&point.phase),
+            Source::Checkpoint(checkpoint) => checkpoint.link.phase.as_ref(),
+            Source::Move { .. } | Source::Created => None,
+        };
+        phase.is_some_and(|phase| phase == run.chain.last())
+    }
+
     fn created(run: &Run) -> Self {
         Self { seq: run.seq, reference: "created".to_owned(), source: Source::Created, by: None }
     }
 
     fn listed(self, snapshot: &Snapshot<'_>, run: &Run, is_reached: impl Fn(Seq) -> bool) -> Result<Listed> {
         let first = || run.chain.first().to_owned();
+        let is_at_end = self.is_at_end(run);
         let (mut parent_id, mut is_marked) = (None, false);
         let (kind, phase, text, created_at, checkpoint) = match &self.source {
             Source::Point(point) => {
@@ -290,6 +304,7 @@ impl Found {
             title: title(&text),
             is_pruned: checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.pruned_at.is_some()),
             checkpoint_id: checkpoint.map(|checkpoint| checkpoint.id),
+            is_at_end,
             is_undone: self.by.is_some() || is_marked || is_reached(self.seq),
             taken_back_by: self.by,
             created_at,

@@ -178,9 +178,12 @@ fn other(snapshot: &Snapshot<'_>, run: &Run, kind: Kind, id: &str) -> Result<Pla
 
 /// A checkpoint that was taken in the run: by its id, or the newest of its name.
 fn checkpoint(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Place> {
-    let found = match record::of_run_named(snapshot, &run.id, text)? {
-        Some(found) => found,
-        None => record::resolve(snapshot, text)?,
+    let root = ic_store::project_root(&run.project_dir);
+    let found = match (record::of_run_named(snapshot, &run.id, text)?, record::named(snapshot, &root, text)?)
+    {
+        // One that was taken beside the run is known, too: what it is good for is said below.
+        (Some(found), _) | (None, Some(found)) => found,
+        (None, None) => record::resolve(snapshot, text)?,
     };
     let short = found.id.short();
     let alone = format!("to restore the tree alone: ic checkpoint restore {short} --yes");

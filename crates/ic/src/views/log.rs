@@ -44,6 +44,8 @@ shape! {
         checkpoint_id: Option<String> = point.checkpoint_id.as_ref().map(ToString::to_string),
         /// Whether the content of that checkpoint is gone.
         pruned: bool = point.is_pruned,
+        /// Whether the run can go back to it: nothing went back to before it, its content is kept, and the run had not ended there.
+        reachable: bool = point.is_target(),
         created_at: String = point.created_at.to_string(),
     }
 
@@ -207,7 +209,7 @@ pub(crate) fn of_agents(log: &Log<(Run, Entry)>, now: Timestamp, back: Back) -> 
 
 /// The points that can be gone back to, by their references, and a line of each to choose from.
 pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
-    let meant = |entry: &&Entry| matches!(&entry.what, What::Point { point, .. } if !point.is_pruned);
+    let meant = |entry: &&Entry| matches!(&entry.what, What::Point { point, .. } if point.is_target());
     let entries: Vec<&Entry> = log.entries.iter().filter(meant).collect();
     let names: Vec<String> = entries.iter().map(|entry| name(entry)).collect();
     let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
@@ -298,6 +300,7 @@ fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String
     let is_told = point.taken_back_by.is_none() || is_work;
     facts.extend((point.is_undone && is_told).then(|| "undone".to_owned()));
     facts.extend(point.is_pruned.then(|| "pruned".to_owned()));
+    facts.extend(point.is_at_end.then(|| "files alone".to_owned()));
     // A line without counts says that nothing changed: where that is not known, it says so.
     facts
         .extend((point.kind == "prompt" && point.checkpoint_id.is_none()).then(|| "not captured".to_owned()));
@@ -330,6 +333,15 @@ fn hint(run: &Run, is_named: bool, log: &Log, back: Back) -> String {
         // Nothing goes back in a run that was called off.
         ic_phase::RunStatus::Cancelled => {
             format!("the run is cancelled; to open it again: ic run reopen {} --reason WHY", run.id.short())
+        }
+        ic_phase::RunStatus::Failed => {
+            format!(
+                "the run failed, and stays as it is; its files: ic checkpoint list --run {}",
+                run.id.short()
+            )
+        }
+        ic_phase::RunStatus::RollingBack => {
+            format!("a rollback of the run is not finished: ic rollback show {}", run.id.short())
         }
         _ if back == Back::Record => {
             format!(
