@@ -194,6 +194,27 @@ fn the_log_counts_what_a_prompt_changed_itself_and_names_what_is_shared() {
 }
 
 #[test]
+fn status_names_the_prompts_that_agents_work_on_beside_the_run() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    let of_session = project.json("session show A")["run_id"].clone();
+    let own = project.ok("run create --goal mine --phases x,y");
+    let seen = project.json("status");
+    assert_eq!((&seen["run"]["id"], &seen["working"]), (&json!(own.trim()), &json!([])));
+    assert_eq!(
+        (&seen["elsewhere"][0]["name"], &seen["elsewhere"][0]["run_id"]),
+        (&json!("A works"), &of_session)
+    );
+    let text = project.ok("status --format text");
+    assert!(line_of(&text, "elsewhere").contains("A works, begun"), "{text}");
+    // In the view of its own run it is a worker of that.
+    let seen = project.json(&format!("status {}", of_session.as_str().expect("a run")));
+    assert_eq!((&seen["working"][0]["name"], &seen["elsewhere"]), (&json!("A works"), &json!([])));
+    stop(&project, "A");
+    assert_eq!(project.json("status")["elsewhere"], json!([]));
+}
+
+#[test]
 fn at_a_terminal_lines_break_at_spaces() {
     let project = in_git();
     turn(&project, "A", "a.txt");

@@ -197,3 +197,17 @@ fn no_text_of_a_status_steers_a_terminal_or_widens_a_line() {
         assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{line}");
     }
 }
+
+#[test]
+fn an_agent_of_the_run_is_a_worker_until_it_ends() {
+    let world = in_git().begun();
+    let agent = world.ic(&["run", "agent", "add", &world.run, "--type", "codex", "--name", "reviewer"]);
+    let seen = status(&world)["working"][0].clone();
+    let told = ["kind", "agent_id", "name", "agent_kind", "run_id"].map(|key| seen[key].clone());
+    assert_eq!(told, ["agent", agent.as_str(), "reviewer", "codex", world.run.as_str()], "{seen}");
+    assert_eq!(seen["dispatch_id"], json!(null));
+    let text = world.cli.ok(["status", "--format", "text"]);
+    assert!(text.contains(&format!("working     agent {} reviewer (codex), added ", &agent[28..])), "{text}");
+    world.ic(&["run", "agent", "update", &agent, "--status", "completed"]);
+    assert_eq!(status(&world)["working"], json!([]));
+}

@@ -11,6 +11,7 @@ use ic_kernel::worker::{Life, life};
 use ic_phase::gate::Check;
 use ic_phase::{Run, RunStatus};
 use ic_point::Listed;
+use ic_runtrack::agent::{self, Agent};
 use ic_saga::owner;
 use ic_saga::process::ProcessIdentity;
 use ic_store::{OpenOptions, Snapshot};
@@ -44,6 +45,8 @@ pub struct Status {
     pub caller: Option<Calling>,
     /// Who works for it.
     pub working: Vec<Working>,
+    /// Prompts that coding agents work on in this project in runs of their own, the newest first, up to three: they may change the same files.
+    pub elsewhere: Vec<Working>,
     /// The newest point to which it can go back.
     pub last_point: Option<Listed>,
     /// Of a run that was made for a session, the point before its newest prompt that stands.
@@ -71,6 +74,8 @@ pub enum Working {
     },
     /// A dispatch that was begun and has not ended, newest first.
     Dispatch(Box<Dispatch>, Option<Life>),
+    /// An agent that was added to the run and has not ended.
+    Agent(Box<Agent>),
 }
 
 /// Something that was begun and not finished.
@@ -116,6 +121,7 @@ pub fn status(
             },
             caller: caller(kernel, snapshot)?,
             working: working(snapshot, run, is_executed)?,
+            elsewhere: elsewhere(kernel, snapshot, run)?,
             newest_prompt: standing.iter().find(|one| is_of_session && one.kind == "prompt").cloned(),
             last_point: standing.into_iter().next(),
             unfinished,
@@ -170,7 +176,29 @@ fn working(snapshot: &Snapshot<'_>, run: &Run, is_executed: bool) -> Result<Vec<
         let life = life(&dispatch);
         working.push(Working::Dispatch(Box::new(dispatch), life));
     }
+    let agents = agent::active(snapshot, &run.id, None)?;
+    let most = usize::try_from(NAMED).unwrap_or(usize::MAX);
+    working.extend(agents.into_iter().rev().take(most).map(|agent| Working::Agent(Box::new(agent))));
     Ok(working)
+}
+
+/// The prompts at work in this project that are of other runs, made for the sessions of their agents.
+fn elsewhere(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<Working>> {
+    let mut found = Vec::new();
+    for prompt in ic_session::standing(snapshot, &kernel.project.root, NAMED)? {
+        if found.len() == OTHERS {
+            break;
+        }
+        if prompt.ended_at.is_some() {
+            continue;
+        }
+        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+        if work.run_id != run.id && work.status == DispatchStatus::Running {
+            let life = life(&work);
+            found.push(Working::Dispatch(Box::new(work), life));
+        }
+    }
+    Ok(found)
 }
 
 impl Status {

@@ -153,5 +153,9 @@ pub(crate) fn worker(working: &Working) -> Markup {
                 @if gone { " (its process has ended)" } @else { (EMPTY) }
             }
         }
+        Working::Agent(agent) => {
+            let name = agent.name.as_deref().unwrap_or(&agent.kind);
+            html! { (Shown(&ic_base::title(name))) " (agent)" }
+        }
     }
 }

@@ -8,6 +8,9 @@ use crate::views::status::StatusJson;
 
 /// Show a run: its phase, its workers, what is unfinished, and the command to type next.
 ///
+/// Its workers are its executor, its dispatches and prompts that have not ended, and its active agents; what coding
+/// agents work on in this project beside it is listed, too.
+///
 /// An unfinished rollback, restore, rewind, workflow or undo of effects is listed with the command that resumes it,
 /// unless a live process is executing it.
 #[derive(Debug, Args)]

@@ -22,8 +22,10 @@ shape! {
         gate: Option<GateCheckJson> = status.gate.as_ref().map(GateCheckJson::from),
         /// The dispatch on whose behalf this was asked, as `IC_DISPATCH` or the session of an agent says it; null: none.
         caller: Option<CallerJson> = status.caller.as_ref().map(CallerJson::from),
-        /// Who works for the run: its executor, then dispatches that were begun and have not ended, newest first.
+        /// Who works for the run: its executor, then dispatches that were begun and have not ended, then active agents, each newest first.
         working: Vec<WorkingJson> = status.working.iter().map(WorkingJson::from).collect(),
+        /// Prompts that coding agents work on in this project in runs of their own, newest first, up to three.
+        elsewhere: Vec<WorkingJson> = status.elsewhere.iter().map(WorkingJson::from).collect(),
         /// The newest point to which the run can go back.
         last_point: Option<PointJson> = status.last_point.as_ref().map(PointJson::from),
         /// Unfinished operations that no live process executes.
@@ -43,23 +45,39 @@ shape! {
     }
 
     struct WorkingJson from working: &Working where
-        (pid, life, dispatch) = match working {
-            Working::Executor { pid } => (pid.map(i64::from), Some(Life::Alive), None),
-            Working::Dispatch(dispatch, life) => (dispatch.pid(), *life, Some(dispatch)),
+        (pid, life, dispatch, agent) = match working {
+            Working::Executor { pid } => (pid.map(i64::from), Some(Life::Alive), None, None),
+            Working::Dispatch(dispatch, life) => (dispatch.pid(), *life, Some(dispatch), None),
+            Working::Agent(agent) => (None, None, None, Some(agent)),
         };
     {
-        #[cfg_attr(test, schemars(extend("enum" = ["executor", "dispatch"])))]
-        kind: &'static str = if dispatch.is_some() { "dispatch" } else { "executor" },
-        /// Null for the executor.
-        dispatch_id: Option<String> = dispatch.map(|dispatch| dispatch.id.to_string()),
-        name: Option<String> = dispatch.and_then(|dispatch| dispatch.work.name.clone()),
-        agent_kind: Option<String> = dispatch.and_then(|dispatch| dispatch.work.agent_type.clone()),
+        #[cfg_attr(test, schemars(extend("enum" = ["executor", "dispatch", "agent"])))]
+        kind: &'static str = match working {
+            Working::Executor { .. } => "executor",
+            Working::Dispatch(..) => "dispatch",
+            Working::Agent(_) => "agent",
+        },
+        /// The run that it works for; null for the executor.
+        run_id: Option<String> =
+            dispatch.map(|one| &one.run_id).or(agent.map(|one| &one.run_id)).map(ToString::to_string),
+        /// Of an agent, the dispatch that it works on; null for the executor, and for an agent that works on none.
+        dispatch_id: Option<String> =
+            dispatch.map(|one| &one.id).or(agent.and_then(|one| one.dispatch_id.as_ref())).map(ToString::to_string),
+        /// Null for all but an agent.
+        agent_id: Option<String> = agent.map(|agent| agent.id.to_string()),
+        name: Option<String> =
+            dispatch.map_or_else(|| agent.and_then(|one| one.name.clone()), |one| one.work.name.clone()),
+        agent_kind: Option<String> = dispatch
+            .map_or_else(|| agent.map(|one| one.kind.clone()), |one| one.work.agent_type.clone()),
         pid: Option<i64> = pid,
         /// Whether that very process lives: true or false, or `unknown` where only its number is on record; null without one.
         #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", null])))]
         alive: Option<AliveJson> = life.map(AliveJson::from),
-        started_at: Option<String> =
-            dispatch.and_then(|dispatch| dispatch.started_at).map(|at| at.to_string()),
+        /// When it began; of an agent, when it was added.
+        started_at: Option<String> = dispatch
+            .and_then(|dispatch| dispatch.started_at)
+            .or(agent.map(|agent| agent.created_at))
+            .map(|at| at.to_string()),
     }
 
     struct UnfinishedJson from unfinished: &Unfinished {
@@ -95,6 +113,9 @@ pub(crate) fn screen(status: &Status, now: Timestamp, back: Back) -> String {
     }
     if status.working.is_empty() && status.gate.is_some() {
         line("working", &styled(style::DIM, "none"));
+    }
+    for working in &status.elsewhere {
+        line("elsewhere", &worker(working, now));
     }
     let (label, point) =
         if status.is_of_session { ("prompt", &status.newest_prompt) } else { ("point", &status.last_point) };
@@ -171,6 +192,16 @@ fn worker(working: &Working, now: Timestamp) -> String {
             let start = format!("dispatch {} ", work.id.short());
             let room = ROOM.saturating_sub(start.len() + facts.len());
             format!("{start}{}{facts}", cut_to(&plain(&ic_base::title(name)), room))
+        }
+        Working::Agent(agent) => {
+            let start = format!("agent {} ", agent.id.short());
+            let facts = format!(", added {}", age(now, agent.created_at));
+            let name = agent
+                .name
+                .as_ref()
+                .map_or_else(|| agent.kind.clone(), |name| format!("{name} ({})", agent.kind));
+            let room = ROOM.saturating_sub(start.len() + facts.len());
+            format!("{start}{}{facts}", cut_to(&plain(&ic_base::title(&name)), room))
         }
     }
 }
