@@ -20,6 +20,49 @@ fn global_flags_stand_anywhere() {
 }
 
 #[test]
+fn a_global_option_that_is_repeated_has_one_value() {
+    let project = Project::new();
+    let run = chain(&project, "a,b,c", "b");
+    let wanted = project.json(&format!("run status {run}"));
+    let db = project.cli.db().to_string_lossy().into_owned();
+    // On one level of the line or on several: the same twice is that.
+    for line in [
+        format!("--json run status {run} --json"),
+        format!("--json run status {run} --format json"),
+        format!("--format json --format=json run status {run} --json"),
+        format!("--db {db} run --db={db} status {run} --db {db} --json"),
+        format!("--busy-timeout 1s run status {run} --busy-timeout 1000ms --quiet --quiet --json"),
+        format!("-C / -C/ --db {db} run status {run} -C / --json"),
+    ] {
+        let outcome = project.run(&line);
+        assert_eq!((outcome.code, outcome.json()), (Some(0), wanted.clone()), "{line}: {outcome:?}");
+    }
+    // Two that differ are refused, and none of them wins silently.
+    for (line, two) in [
+        ("--db a run list --db b", "--db is given two values: \"a\" and \"b\""),
+        ("run --db a list --db=b", "--db is given two values: \"a\" and \"b\""),
+        ("run list --db a --db b", "--db is given two values: \"a\" and \"b\""),
+        ("--format json run list --format jsonl", "--format is given two values: \"json\" and \"jsonl\""),
+        ("run list --format json --format jsonl", "--format is given two values: \"json\" and \"jsonl\""),
+        ("--format jsonl run list --json", "--format is given two values: \"jsonl\" and \"json\""),
+        ("-C / run list -C.", "-C is given two values: \"/\" and \".\""),
+        ("-vC / run list -C .", "-C is given two values: \"/\" and \".\""),
+        (
+            "--busy-timeout 1s run list --busy-timeout 2s",
+            "--busy-timeout is given two values: \"1s\" and \"2s\"",
+        ),
+    ] {
+        let outcome = project.run(line);
+        let error = &outcome.stderr.replace("\\\"", "\"");
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "usage"), "{line}: {outcome:?}");
+        assert!(error.contains(two) && outcome.stdout.is_empty(), "{line}: {outcome:?}");
+    }
+    // What stands after `--` is a program's own.
+    let line = format!("compensation add {run} --step s --db {db} --exec -- true --db other --format text");
+    assert_eq!(project.run(&line).code, Some(0));
+}
+
+#[test]
 fn the_ledger_is_named_by_flag_then_environment_then_place() {
     let here = Project::new();
     let other = Project::new();
@@ -168,7 +211,6 @@ fn a_flag_that_is_given_twice_is_refused() {
         "run advance @ --priority 4 --priority 0",
         "run create --goal a --goal b",
         "run list --limit 1 --limit 2",
-        "run list --json --json",
         "run list --db a --db b",
         "run set @ --complexity 1 --complexity 2",
         "dispatch complete 0a00000f --verdict pass --verdict fail",

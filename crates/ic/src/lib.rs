@@ -48,7 +48,7 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let exit = match Cli::parsed(&arguments) {
-        Ok(cli) => run(cli, environment),
+        Ok(cli) => run(cli, environment, &arguments),
         Err(error) => {
             let error = help::page(error, &arguments);
             let format = FormatChoice::guess(&arguments, &environment).resolve();
@@ -58,12 +58,20 @@ pub fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-fn run(mut cli: Cli, mut environment: Environment) -> Exit {
+fn run(mut cli: Cli, mut environment: Environment, arguments: &[OsString]) -> Exit {
     if let Command::Hook(_) = cli.command {
         commands::hook::demand_nothing(&mut cli.global, &mut environment);
     }
     let quiet = cli.global.quiet;
     let choice = FormatChoice::of(&cli.global, &environment);
+    // A hook is never in the way, whatever its line says.
+    if !matches!(cli.command, Command::Hook(_))
+        && let Err(disagreement) = flags::require_agreement(arguments)
+    {
+        // The form of the output may be what is disagreed on: the last word has it, as where a line is not parsed.
+        let format = FormatChoice::guess(arguments, &environment).resolve();
+        return failure::report(&disagreement, format, quiet);
+    }
     let result = choice.validate().and_then(|()| match &cli.command {
         // A server runs other commands, and so stands above them.
         #[cfg(feature = "mcp")]

@@ -102,7 +102,11 @@ impl<'t> Position<'t> {
 
     /// The options that can still be given: they were not, or may be again, and nothing that was given excludes them.
     pub(super) fn open_options(&self) -> impl Iterator<Item = &'t Arg> {
-        let excludes = |one: &Arg, other: &Arg| self.command.get_arg_conflicts_with(one).contains(&other);
+        // Of these one says what the other would: beside it, it is refused or says nothing.
+        let says_the_same = |one: &Arg, other: &Arg| one.get_id() == "json" && other.get_id() == "format";
+        let excludes = move |one: &Arg, other: &Arg| {
+            says_the_same(one, other) || self.command.get_arg_conflicts_with(one).contains(&other)
+        };
         self.options().filter(move |argument| {
             self.given.iter().all(|(given, _)| {
                 if given == argument {

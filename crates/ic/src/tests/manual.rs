@@ -59,7 +59,7 @@ fn the_manual_is_what_the_program_says() {
     let beginning = beginning.split("\n\n").next().unwrap_or_default().lines().skip(1);
     let beginning: Vec<&str> = beginning.map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
     let _ = writeln!(text, "## Begin with\n\n```text\n{}\n```\n", beginning.join("\n"));
-    text.push_str("## Global options\n\nThey are accepted anywhere on the line.\n\n");
+    text.push_str("## Global options\n\nThey are accepted anywhere on the line. One that is repeated must have the same value each time: two values are refused (`usage`), wherever they stand.\n\n");
     let globals: Vec<&Arg> = tree.get_arguments().collect();
     options(&mut text, &globals);
     text.push_str(ENVIRONMENT);
