@@ -128,3 +128,25 @@ fn a_store_that_cannot_be_written_is_named_by_the_doctor() {
         assert_eq!(failures[0]["code"], "permission_denied", "{shown}");
     }
 }
+
+#[test]
+fn a_secret_that_captures_leave_out_is_no_failure() {
+    let project = in_git();
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("one", "one"));
+    project.write(".env", "KEY=1");
+    say(&project, &Said::new("claude-code", "s-1", "Stop"));
+    let doctor = project.json("hooks doctor claude-code")[0].clone();
+    assert_eq!(doctor["failures"], serde_json::json!([]), "{doctor}");
+    assert_eq!(doctor["left_out"][0]["message"], ".env (secret)", "{doctor}");
+    let text = project.ok("hooks doctor claude-code --format text");
+    assert!(!text.contains("failed"), "{text}");
+    assert!(text.contains("left out") && text.contains(".env (secret), by a rule"), "{text}");
+    // What it says to do takes the file.
+    assert!(text.contains("rollback.checkpointing.include-secrets"), "{text}");
+    project.write(".ic.yaml", "rollback: {checkpointing: {include-secrets: [.env]}}\n");
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("two", "two"));
+    project.write(".env", "KEY=2");
+    say(&project, &Said::new("claude-code", "s-1", "Stop"));
+    project.json("undo --yes");
+    assert_eq!(read(&project, ".env").as_deref(), Some("KEY=1"));
+}

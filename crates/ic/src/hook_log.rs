@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 /// The file is begun anew with its newer half when it is longer.
 const LONGEST: u64 = 512 * 1024;
 
+/// How a capture begins to name what it leaves out. A line has little room: the names are what is kept.
+const LEFT_OUT: &str = "left out of the checkpoint, so that no restore or rollback can restore it: ";
+
 /// One call of a hook.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Line {
@@ -44,12 +47,23 @@ impl Line {
         }
     }
 
-    /// The same, with what went wrong. What is said first stays.
+    /// The same, with what went wrong. What is said first stays, save a note beside a failure.
     pub(crate) fn saying(self, code: &str, message: &str) -> Self {
-        match self.code {
-            Some(_) => self,
-            None => Self { code: Some(code.to_owned()), message: Some(title(message)), ..self },
-        }
+        let message = title(message.strip_prefix(LEFT_OUT).unwrap_or(message));
+        let said = Self { code: Some(code.to_owned()), message: Some(message), ..self.clone() };
+        if self.code.is_none() || self.is_note() && !said.is_note() { said } else { self }
+    }
+
+    /// Whether nothing failed: what is said is so by a rule.
+    pub(crate) fn is_note(&self) -> bool {
+        let is_unread = self.message.as_ref().is_some_and(|message| message.contains("(unreadable)"));
+        self.code.as_deref() == Some("left_out") && !is_unread
+    }
+
+    /// Of a note, what is left out: an older version wrote more.
+    pub(crate) fn left_out(&self) -> &str {
+        let message = self.message.as_deref().unwrap_or_default();
+        message.strip_prefix(LEFT_OUT).unwrap_or(message)
     }
 
     /// When it ended.
@@ -92,4 +106,21 @@ pub(crate) fn read(store: &Path) -> Vec<Line> {
     let text = fs::read(store.join("hooks.log")).unwrap_or_default();
     let lines = text.split(|byte| *byte == b'\n');
     lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_hides_no_failure_of_the_same_call() {
+        let line = Line::new("codex", "Stop", Duration::ZERO);
+        let noted = line.clone().saying("left_out", &format!("{LEFT_OUT}.env (secret)"));
+        assert_eq!((noted.is_note(), noted.left_out()), (true, ".env (secret)"));
+        let failed = noted.clone().saying("checkpoint_failed", "the disk is full");
+        assert_eq!((failed.is_note(), failed.code.as_deref()), (false, Some("checkpoint_failed")));
+        assert_eq!(failed.clone().saying("left_out", ".env (secret)").code, failed.code);
+        // What could not be read was to be captured.
+        assert!(!line.saying("left_out", &format!("{LEFT_OUT}key (unreadable)")).is_note());
+    }
 }

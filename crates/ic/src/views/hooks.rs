@@ -39,8 +39,10 @@ shape! {
     /// Whether the hooks of a client work (`hooks doctor`).
     pub(crate) struct HooksDoctorJson from (client: Client, files: &[PathBuf], lines: &[Line]) where
         own = lines.iter().filter(|line| line.client == client.as_str()).collect::<Vec<_>>();
-        failed = own.iter().copied().filter(|line| line.code.is_some()).collect::<Vec<_>>();
+        failed = own.iter().copied().filter(|line| line.code.is_some() && !line.is_note()).collect::<Vec<_>>();
         newest = &failed[failed.len().saturating_sub(FAILURES)..];
+        by_rule = own.iter().copied().filter(|line| line.is_note()).collect::<Vec<_>>();
+        newest_by_rule = &by_rule[by_rule.len().saturating_sub(FAILURES)..];
     {
         pub(crate) client: &'static str as Client = client.as_str(),
         /// The settings that call ic.
@@ -54,6 +56,18 @@ shape! {
         /// The newest calls that failed, oldest first.
         pub(crate) failures: Vec<HookFailureJson> =
             newest.iter().map(|line| HookFailureJson::from(*line)).collect(),
+        /// What captures left out by a rule, as likely secrets: nothing failed. The newest calls that said so, oldest first.
+        pub(crate) left_out: Vec<HookLeftOutJson> = newest_by_rule.iter().map(|line| HookLeftOutJson::from(*line)).collect(),
+    }
+
+    /// A call of a hook whose capture left something out that the one before did not know.
+    pub(crate) struct HookLeftOutJson from line: &Line {
+        pub(crate) event: String = line.event.clone(),
+        pub(crate) created_at: String = line.ended_at().to_string(),
+        /// What was left out, each with its reason.
+        pub(crate) message: String = line.left_out().to_owned(),
+        /// How a capture is made to take it; null: none takes it.
+        pub(crate) hint: Option<&'static str> = taken_by(line.left_out()),
     }
 
     /// A call of a hook that failed: the agent continued.
@@ -62,6 +76,23 @@ shape! {
         pub(crate) created_at: String = line.ended_at().to_string(),
         pub(crate) code: String = line.code.clone().unwrap_or_default(),
         pub(crate) message: String = line.message.clone().unwrap_or_default(),
+    }
+}
+
+/// The settings by which a capture takes what was left out.
+fn taken_by(named: &str) -> Option<&'static str> {
+    // A name that was cut has lost its reason; what is left out first is a secret most likely.
+    match (named.contains("(secret)") || !named.contains('('), named.contains("(oversize)")) {
+        (true, true) => Some(
+            "to capture it: rollback.checkpointing.include-secrets and max-file-size in .ic.yaml (docs/CONFIGURATION.md)",
+        ),
+        (true, false) => Some(
+            "to capture it: name it in rollback.checkpointing.include-secrets in .ic.yaml (docs/CONFIGURATION.md)",
+        ),
+        (false, true) => {
+            Some("to capture it: rollback.checkpointing.max-file-size in .ic.yaml (docs/CONFIGURATION.md)")
+        }
+        (false, false) => None,
     }
 }
 
@@ -135,6 +166,16 @@ pub(crate) fn doctor(all: &[HooksDoctorJson], now: Timestamp) -> String {
             }
             _ if one.config_files.is_empty() => {}
             _ => out += "  never called: begin a new session of the client\n",
+        }
+        for left_out in &one.left_out {
+            out += &format!(
+                "  {} {} {}: {}, by a rule of captures\n",
+                styled(style::DIM, "left out"),
+                left_out.created_at,
+                plain(&left_out.event),
+                plain(&left_out.message)
+            );
+            out += &left_out.hint.map(|hint| format!("    {hint}\n")).unwrap_or_default();
         }
         for failure in &one.failures {
             out += &format!(

@@ -13,6 +13,8 @@ use crate::hook_log;
 use crate::views::hooks::{HookFailureJson, HooksDoctorJson};
 
 /// Check the hooks of coding agents: installed, called, how long they took, what failed.
+///
+/// What captures left out by a rule, as likely secrets, is listed apart: nothing failed, and a setting includes it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic hooks doctor
