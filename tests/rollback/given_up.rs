@@ -177,3 +177,41 @@ fn at_a_terminal_the_question_names_what_is_in_the_way() {
     assert!(before.contains("STEP") && after.contains("error: What the rollback restored"), "{shown}");
     assert_eq!((code, world.status().as_str()), (Some(1), "rolling_back@d"));
 }
+
+#[test]
+fn the_preview_of_a_resume_is_what_is_left_to_do_and_names_what_would_stop_it_again() {
+    let world = story();
+    let repaired = world.cli.home().join("repaired");
+    world.effect("broken", &[&format!("test -e {} || exit 1", repaired.display())]);
+    let words = world.all("a", &["--yes"]);
+    assert_eq!(world.cli.run(&words).code, Some(4), "an effect fails");
+    let resume = ["rollback", "resume", &world.run];
+    let look = |more: &[&str]| world.cli.json(resume.iter().chain(&["--dry-run", "--json"]).chain(more));
+    let (dump, before) = (world.cli.dump(), world.state());
+    let preview = look(&[]);
+    assert_eq!(world.cli.dump(), dump);
+    world.state().assert_is(&before, "previewed");
+    assert_eq!((&preview["dry_run"], &preview["status"]), (&json!(true), &json!("stopped")));
+    assert_eq!(preview["effects"]["results"][0]["step"], "broken", "{preview}");
+    let planned = preview["files"][0]["changes"].as_array().expect("changes").len();
+    assert!(planned > 0, "{preview}");
+    // Without the step that failed its effects stay.
+    assert_eq!(look(&["--skip-step"])["effects"], Value::Null);
+    let text = world.ic(&["rollback", "resume", &world.run, "--dry-run", "--format=text"]);
+    for part in ["broken", "README", "nothing was changed"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // What another run recorded since stops it, unless it is decided.
+    let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let dispatch = world.cli.ok(["dispatch", "create", &other]);
+    world.ic(&["dispatch", "record", &dispatch, "--file", "README"]);
+    let stopped = look(&[])["refusals"][0].clone();
+    assert_eq!((&stopped["code"], &stopped["flag"]), (&json!("file_conflict"), &json!("--force-files")));
+    assert_eq!(look(&["--force-files"])["refusals"], Value::Null);
+    std::fs::write(&repaired, "").expect("repair it");
+    let deed = world.cli.run(resume.iter().chain(&["--yes", "--json"]));
+    assert_eq!(deed.code, Some(4), "{deed:?}");
+    let done = world.cli.json(resume.iter().chain(&["--yes", "--json", "--force-files"]));
+    let tree = done["steps"].as_array().expect("steps").iter().find(|step| step["layer"] == "tree");
+    assert_eq!(tree.expect("its step")["made"]["path_count"], planned, "{done}");
+}

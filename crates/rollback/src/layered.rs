@@ -129,17 +129,23 @@ pub fn resume(
 /// Records that the step which failed is left as it is. Errors: `nothing_to_skip` if none did.
 fn skip_step(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>) -> Result<()> {
     saga.write(|tx, now| {
-        // What was not tried yet is not passed over, and neither is the end.
-        let was_tried = |step: &Step| {
-            step.kind != StepKind::Settle && matches!(step.state, StepState::Failed | StepState::Running)
-        };
-        let Some(step) = steps::of_rollback(tx, &remembered.id)?.into_iter().find(was_tried) else {
-            return Err(Diagnosis::new(Code::NothingToSkip, "It has no failed step to skip.")
-                .hint(format!("see: ic rollback show {}", remembered.id.short())));
-        };
+        let all = steps::of_rollback(tx, &remembered.id)?;
+        let step = to_skip(&all, remembered)?;
         let skipped = NewEvent { reason, ..event(remembered, EventType::RollbackStepSkipped, step.kind) };
         ic_events::append(tx, now, &skipped)?;
         steps::set(tx, now, &remembered.id, step.ord, Happening::IsSkipped, None)
+    })
+}
+
+/// The step that is left as it is. Errors: `nothing_to_skip` if none failed.
+pub(super) fn to_skip<'s>(all: &'s [Step], remembered: &RollbackRecord) -> Result<&'s Step> {
+    // What was not tried yet is not passed over, and neither is the end.
+    let was_tried = |step: &&Step| {
+        step.kind != StepKind::Settle && matches!(step.state, StepState::Failed | StepState::Running)
+    };
+    all.iter().find(was_tried).ok_or_else(|| {
+        Diagnosis::new(Code::NothingToSkip, "It has no failed step to skip.")
+            .hint(format!("see: ic rollback show {}", remembered.id.short()))
     })
 }
 

@@ -36,10 +36,12 @@ pub use ic_journal::Layer;
 pub use layered::{is_at_work, require_whole, resume, roll_back};
 pub use layers::has_mark;
 pub use leaving_commits::LeavingCommit;
-pub use outcome::{Data, Effects, LayeredRollback, LayeredStatus, Outcome, Parts, Refusal, Rollback, Undone};
+pub use outcome::{
+    Data, Effects, LayeredRollback, LayeredStatus, Outcome, Parts, Refusal, Resuming, Rollback, Undone,
+};
 pub use own_work::{CommitState, OwnCommit};
 pub use plan::{Plan, make as plan};
-pub use preview::{preview_abort, preview_undo};
+pub use preview::{preview_abort, preview_resume, preview_undo};
 pub use purged::files_alone;
 pub use redo::{Newest, Whose, newest, older};
 pub use reference::{named, run_of};

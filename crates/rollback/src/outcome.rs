@@ -159,6 +159,25 @@ pub struct Undone {
     pub refusals: Vec<Refusal>,
 }
 
+/// What resuming a rollback would do.
+#[derive(Debug)]
+pub struct Resuming {
+    /// The rollback.
+    pub remembered: RollbackRecord,
+    /// Its steps.
+    pub steps: Vec<Step>,
+    /// The effects that would be undone; `None`: that step is behind, or the way is back.
+    pub effects: Option<Effects>,
+    /// What would be done about files and git's state.
+    pub tree: Vec<Report>,
+    /// Commits that would leave their branches, newest first.
+    pub commits: Vec<LeavingCommit>,
+    /// The rows that would go, or come back.
+    pub data: Option<Data>,
+    /// What would stop it again.
+    pub refusals: Vec<Refusal>,
+}
+
 /// What the layer takes back, or puts back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data {

@@ -1,20 +1,22 @@
 //! What taking a rollback back, or giving one up, would do: nothing is changed or locked, and the run stays as it is.
 
 use ic_base::{Code, Diagnosis, Result, Seq};
-use ic_journal::steps::{self, Course, Step, StepState};
+use ic_journal::steps::{self, Course, Step, StepKind, StepState};
 use ic_journal::table::{self, RollbackRecord};
 use ic_journal::{Force, choices};
 use ic_kernel::Kernel;
-use ic_worktree::{Settings, Watch};
+use ic_worktree::{Report, Settings, Watch};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::covered::Covered;
 use super::execute::is_outside;
+use super::layered::to_skip;
 use super::layers::{self, Site, Work};
-use super::outcome::{Refusal, Undone};
+use super::outcome::{Refusal, Resuming, Undone};
 use super::reference::unfinished;
-use super::request::UndoRequest;
+use super::refusals::refused_effects;
+use super::request::{ResumeRequest, UndoRequest};
 use super::undo::undoable_but_for;
 use super::undo_preconditions::{settled, undone_effects};
 use crate::compensation::Saga;
@@ -97,10 +99,11 @@ fn planned(
         }
         undone_effects(snapshot, &remembered, settled(snapshot, &remembered)?.seq)
     })?;
-    let left: Vec<&Step> = steps.iter().filter(|step| is_left(step)).collect();
+    let left: Vec<&Step> = steps.iter().filter(|step| is_outside(step) && is_left(step)).collect();
     // What was aborted was never settled; what was passed over then is put back as its course says.
     let course = if steps::course(&steps) == Course::Abort { Course::Abort } else { Course::Undo };
-    let (Work { tree, data, .. }, refused) = looked_at(kernel, settings, &remembered, course, &left, watch)?;
+    let (Work { tree, data, .. }, refused) =
+        looked_at(kernel, settings, &remembered, (course, &left), Force::default(), watch)?;
     refusals.extend(refused);
     let course = Course::Undo;
     let undone = Undone {
@@ -153,7 +156,7 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
         Course::Undo => step.state != StepState::Done,
         Course::Reapply => !step.state.is_over(),
     };
-    let left: Vec<&Step> = steps.iter().filter(|step| is_left(step)).collect();
+    let left: Vec<&Step> = steps.iter().filter(|step| is_outside(step) && is_left(step)).collect();
     let course = now.aborted();
     let effects = if course.is_back() {
         choices::run_status(&remembered)?;
@@ -161,7 +164,8 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
     } else {
         Vec::new()
     };
-    let (Work { tree, data, .. }, refusals) = looked_at(kernel, settings, &remembered, course, &left, watch)?;
+    let (Work { tree, data, .. }, refusals) =
+        looked_at(kernel, settings, &remembered, (course, &left), Force::default(), watch)?;
     Ok(Undone {
         remembered,
         steps,
@@ -177,13 +181,73 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
     })
 }
 
-/// What going through these steps would do, this way, and what refuses it in the tree or in rows.
+/// What [`super::resume`] would still do now, and what would stop it again: the deed stops there, and the look passes it.
+///
+/// Errors: those of `resume` that change nothing.
+pub fn preview_resume(
+    kernel: &Kernel,
+    settings: &Settings,
+    request: &ResumeRequest<'_>,
+    watch: &Watch,
+) -> Result<Resuming> {
+    let (remembered, steps) = kernel.read(|snapshot| {
+        let remembered = unfinished(kernel, snapshot, request.rollback)?;
+        let steps = steps::of_rollback(snapshot, &remembered.id)?;
+        Ok((remembered, steps))
+    })?;
+    kernel.accept_late_of(&remembered.id)?;
+    Saga::require_free(kernel, &remembered.run_id)?;
+    let course = steps::course(&steps);
+    let is_left = |step: &&Step| match step.state {
+        _ if step.kind == StepKind::Settle => false,
+        StepState::Pending => !course.is_back(),
+        StepState::Skipped => false,
+        StepState::Done => course.is_back() && is_outside(step),
+        StepState::Running | StepState::Failed => !course.is_back() || is_outside(step),
+    };
+    let mut left: Vec<&Step> = steps.iter().filter(is_left).collect();
+    if request.skip_step {
+        let skipped = to_skip(&steps, &remembered)?;
+        left.retain(|step| step.ord != skipped.ord);
+    }
+    let looked = looked_at(kernel, settings, &remembered, (course, &left), request.force, watch);
+    // The deed begins all the same, and stops there.
+    let (work, mut refusals) =
+        looked.unwrap_or_else(|error| (Work::default(), vec![Refusal { error, flag: None }]));
+    if !course.is_back() {
+        refusals.extend(would_stop(kernel, &remembered, request, &work)?);
+    }
+    let (effects, tree, data) = (work.effects, work.tree, work.data);
+    let commits = work.commits.unwrap_or_default();
+    Ok(Resuming { remembered, steps, effects, tree, commits, data, refusals })
+}
+
+/// What of a plan forward is no error of a look, and stops the deed.
+fn would_stop(
+    kernel: &Kernel,
+    remembered: &RollbackRecord,
+    request: &ResumeRequest<'_>,
+    work: &Work,
+) -> Result<Vec<Refusal>> {
+    let covered = Covered::begun(kernel, remembered)?;
+    let (force, choices) = (covered.force(request.force)?, covered.choices()?);
+    let left = work.effects.as_ref().filter(|effects| !effects.left.is_empty() && !force.past_pivot);
+    let in_conflict = |tree: &&Report| !tree.conflicts.is_empty() && !force.files && !choices.keep_theirs;
+    let files = work
+        .tree
+        .iter()
+        .filter(in_conflict)
+        .map(|tree| Refusal { error: ic_worktree::refused(tree), flag: Some("--force-files") });
+    Ok(left.map(refused_effects).into_iter().chain(files).collect())
+}
+
+/// What going through these steps would do, this way, and what refuses it in the tree or in rows. `decided`: what the caller passes.
 fn looked_at(
     kernel: &Kernel,
     settings: &Settings,
     remembered: &RollbackRecord,
-    course: Course,
-    left: &[&Step],
+    (course, left): (Course, &[&Step]),
+    decided: Force,
     watch: &Watch,
 ) -> Result<(Work, Vec<Refusal>)> {
     let covered = Covered::begun(kernel, remembered)?;
@@ -193,8 +257,8 @@ fn looked_at(
     if course.is_back() {
         left.reverse();
     }
-    for step in left.into_iter().filter(|step| is_outside(step)) {
-        let mut force = Force::default();
+    for step in left {
+        let mut force = decided;
         let seen = work.tree.len();
         loop {
             let mut site = Site { force, ..Site::to_look(kernel, settings, &covered, watch) };
@@ -204,7 +268,9 @@ fn looked_at(
             let Some(passed) = passed.filter(|passed| *passed != force) else { return Err(error) };
             force = passed;
             work.tree.truncate(seen);
-            refused.push(Refusal { error, flag: None });
+            // On a way back no flag decides it.
+            let flag = Force::of_tree(error.code()).filter(|_| !course.is_back());
+            refused.push(Refusal { error, flag: flag.and_then(|by| by.flags().first().copied()) });
         }
     }
     Ok((work, refused))

@@ -37,7 +37,7 @@ fn refused_pushed(commits: &[LeavingCommit]) -> Option<Refusal> {
     Some(Refusal { error, flag: Some("--force-commits") })
 }
 
-fn refused_effects(effects: &Effects) -> Refusal {
+pub(super) fn refused_effects(effects: &Effects) -> Refusal {
     let steps: Vec<&str> = effects.left.iter().map(|left| left.step.as_str()).collect();
     let (what, before): (String, Vec<&str>) = match effects.pivot.as_deref() {
         Some(pivot) => {

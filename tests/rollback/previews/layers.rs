@@ -80,6 +80,10 @@ fn undo() -> Vec<Row> {
 
 fn abandon() -> Vec<Row> {
     vec![
+        row("rollback resume RUN", &[stopped], FINE),
+        row("rollback resume RUN", &[], (1, "nothing_to_resume")),
+        row("rollback resume 000000", &[], (3, "rollback_not_found")),
+        held(&row("rollback resume RUN", &[stopped], (1, "work_running")), owned),
         row("rollback abort RUN", &[stopped], FINE),
         row("rollback abort ROLLBACK", &[stopped], FINE),
         row("rollback abort RUN", &[], (1, "nothing_to_resume")),

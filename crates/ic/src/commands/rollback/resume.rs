@@ -7,6 +7,7 @@ use crate::commands::prelude::*;
 use crate::commands::rolling::Forced;
 use crate::commands::workflow::Watch as Progress;
 use crate::text::shell_word;
+use crate::views::rollback::record::RollbackShowJson;
 
 /// Resume a rollback that stopped, or whose process died.
 ///
@@ -15,6 +16,7 @@ use crate::text::shell_word;
 /// failed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  ic rollback resume 3f9a12c4 --dry-run            # what is left to do
   ic rollback resume 3f9a12c4 --yes
   ic rollback resume @ --yes                       # the unfinished one
   ic rollback resume @ --skip-effect bill --reason 'refunded by hand' --yes
@@ -35,6 +37,9 @@ pub(crate) struct Resume {
     reason: Option<String>,
     #[command(flatten)]
     forced: Forced,
+    /// Show what is left to do, and what would stop it again; change nothing
+    #[arg(long, conflicts_with = "skip_effect")]
+    dry_run: bool,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -44,7 +49,17 @@ impl Resume {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let skip_effects = input::labels("--skip-effect", &self.skip_effect)?;
-        let look = format!("ic rollback show {}", shell_word(&self.id));
+        let request = ResumeRequest {
+            rollback: &self.id,
+            skip_step: self.skip_step,
+            skip_effects: &skip_effects,
+            reason,
+            force: self.forced.decided(),
+        };
+        if self.dry_run {
+            return self.look(session, &request);
+        }
+        let look = format!("ic rollback resume {} --dry-run", shell_word(&self.id));
         let question = Question { does: DOES, look: Some(&look), asks: "Resume it?" };
         let text = || shown(session, &self.id).map(|text| text + "\n");
         if !session.confirm(self.yes, &question, text)? {
@@ -53,15 +68,21 @@ impl Resume {
         let kernel = session.kernel()?;
         let settings = settings(session, &kernel, &self.id)?;
         let mut progress = Progress::new(session);
-        let request = ResumeRequest {
-            rollback: &self.id,
-            skip_step: self.skip_step,
-            skip_effects: &skip_effects,
-            reason,
-            force: self.forced.decided(),
-        };
         let outcome = ic_rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
         show(session, &kernel, &outcome.remembered, &outcome.steps, false)?;
         Ok(if outcome.remembered.status.is_over() { Exit::Done } else { Exit::Partly })
+    }
+
+    /// It begins whatever is in the way, so a look ends well; what would stop it again is told.
+    fn look(&self, session: &mut Session, request: &ResumeRequest<'_>) -> Result<Exit> {
+        let kernel = session.kernel()?;
+        let settings = settings(session, &kernel, &self.id)?;
+        let resuming = ic_rollback::preview_resume(&kernel, &settings, request, &watch()?)?;
+        session.output.record(&RollbackShowJson::resuming(&resuming), || {
+            let (remembered, steps) = (&resuming.remembered, &resuming.steps);
+            views::rollback::record::show(remembered, steps, false, None)
+                + "\n"
+                + &views::rollback::layered::resuming(&resuming)
+        })
     }
 }

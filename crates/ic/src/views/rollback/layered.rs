@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use ic_base::CheckpointId;
-use ic_journal::steps::Step;
-use ic_rollback::{Effects, LayeredRollback, LayeredStatus, Refusal};
+use ic_journal::steps::{self as journal, Course, Step};
+use ic_rollback::{Effects, LayeredRollback, LayeredStatus, Refusal, Resuming};
 use ic_saga::{Compensation, State};
 
-use crate::text::{Cell, Table, plain, refused, style, styled};
+use crate::text::{self, Cell, Table, plain, refused, style, styled};
 use crate::views;
 use crate::views::rollback::commits::own_commits;
 use crate::views::rollback::data::rows;
@@ -101,6 +101,23 @@ pub(crate) fn plan(whole: &LayeredRollback) -> String {
     }
     out.push('\n');
     out
+}
+
+/// What resuming a rollback would do.
+pub(crate) fn resuming(resuming: &Resuming) -> String {
+    let is_back = matches!(journal::course(&resuming.steps), Course::Undo | Course::Abort);
+    let mut out = format!("{}\n", styled(style::WARN, "resuming it would do this"));
+    out += &resuming.effects.as_ref().map(|all| effects(all, true)).unwrap_or_default();
+    for report in &resuming.tree {
+        out += &tree(report, &resuming.commits, is_back);
+    }
+    out += &resuming.data.as_ref().map(|data| section("Rows", &rows(data, ""))).unwrap_or_default();
+    for refusal in &resuming.refusals {
+        let flag = refusal.flag.map(|flag| format!("; to do it anyway: {flag}")).unwrap_or_default();
+        let message = plain(refusal.error.message());
+        out += &format!("{}: {message}{flag}\n", styled(style::BAD, "it would stop again"));
+    }
+    out + &text::to_do_it()
 }
 
 /// Effects that are undone, in this order, or were.

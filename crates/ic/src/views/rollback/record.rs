@@ -4,9 +4,13 @@ use ic_base::CheckpointId;
 use ic_journal::planned::{Before, Planned};
 use ic_journal::steps::{self, Step};
 use ic_journal::table::{RollbackRecord, RollbackStatus};
+use ic_rollback::Resuming;
 
 use crate::text::{Cell, Table, plain, style, styled, when};
+use crate::views::checkpoint::restore::RestoreJson;
+use crate::views::rollback::data::RestoredDataJson;
 use crate::views::rollback::steps::{StepJson, not_put_back, purged, resume, steps, ways_on};
+use crate::views::rollback::{DecidedJson, EffectsJson};
 
 shape! {
     /// A rollback, as its row has it (`rollback list`).
@@ -71,8 +75,36 @@ shape! {
         course: &'static str as ic_journal::steps::Course = steps::course(all).as_str(),
         /// What it rolls back of the run, as it was before.
         plan: PlanJson = (&Planned::of(rollback)).into(),
+        /// By `rollback resume --dry-run`: nothing was changed, and `effects`, `files`, `data` and `refusals` are what is left to do.
+        dry_run: bool = false,
+        /// The effects that would be undone; left out where that step is behind.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        effects: Option<EffectsJson> = None,
+        /// What would be restored of files and git's state; left out where nothing would.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        files: Vec<RestoreJson> = Vec::new(),
+        /// The rows that would be deleted, or restored; left out where that step is behind.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<RestoredDataJson> = None,
+        /// What would stop it again, in order, each with the flag that overrides it; left out where nothing is known to.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        refusals: Vec<DecidedJson> = Vec::new(),
         /// The command that resumes; null when nothing is left to do, or while another process does it.
         resume: Option<String> = resume(rollback, all).filter(|_| !is_at_work),
+    }
+}
+
+impl RollbackShowJson {
+    /// A rollback with what resuming it would do.
+    pub(crate) fn resuming(resuming: &Resuming) -> Self {
+        Self {
+            dry_run: true,
+            effects: resuming.effects.as_ref().map(EffectsJson::from),
+            files: resuming.tree.iter().map(RestoreJson::from).collect(),
+            data: resuming.data.as_ref().map(RestoredDataJson::from),
+            refusals: resuming.refusals.iter().map(DecidedJson::from).collect(),
+            ..Self::new(&resuming.remembered, &resuming.steps, false)
+        }
     }
 }
 
