@@ -18,14 +18,15 @@ fn caches(cli: &Cli) -> PathBuf {
     cli.beside("objects.cache")
 }
 
-/// What lies beside the stat caches and is neither one of them, nor a lock, nor what retention notes.
+/// What lies beside the stat caches and is neither one of them, nor a lock, nor the file system's clock, nor what retention notes.
 fn left(cli: &Cli) -> Vec<PathBuf> {
     let all = fs::read_dir(caches(cli)).into_iter().flatten().map(|entry| entry.expect("an entry").path());
     all.filter(|path| {
         let name = path.file_name().expect("a name").as_bytes();
         let is_cache = name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit);
         let is_lock = name.ends_with(b".lock") || name.ends_with(b".lock.turn");
-        !is_cache && !is_lock && ![&b"looked"[..], b"pruned", b"unswept"].contains(&name)
+        let tells_time = name.ends_with(b".clock");
+        !is_cache && !is_lock && !tells_time && ![&b"looked"[..], b"pruned", b"unswept"].contains(&name)
     })
     .collect()
 }

@@ -60,7 +60,7 @@ fn ask(project: &Project, session: &str, text: &str) {
 fn of_a_prompt_that_was_interrupted_is_counted_what_was_seen() {
     let project = cut_off();
     assert_eq!(counts(&project, "begin"), created(1), "what its first call is known to have done");
-    // Whoever looks next sees the rest: the next prompt of the session, or another session's.
+    // The next look sees the rest: the next prompt of the session, or another session's.
     for session in ["A", "B"] {
         let project = cut_off();
         ask(&project, session, "next");

@@ -7,6 +7,7 @@
 
 mod checkout;
 mod commits;
+pub(crate) mod config_files;
 pub(crate) mod error;
 mod files;
 pub(crate) mod index;

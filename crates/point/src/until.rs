@@ -16,7 +16,7 @@ use super::list::Listed;
 pub(super) enum End {
     /// As this look has it: what came later is not its work.
     At(Box<Checkpoint>),
-    /// As the point has it: whoever looked since saw no change.
+    /// As the point has it: no look since saw a change.
     AsItWas,
     /// That is not told: it is counted up to the next point.
     Untold,

@@ -36,7 +36,7 @@ pub fn preview_undo(
     Saga::require_free(kernel, &remembered.run_id)?;
     let mut planned = planned(kernel, settings, request, &remembered, watch)?;
     require_hash(request, &planned)?;
-    // What is refused can be insisted on by nobody.
+    // There is no plan to insist on where it is refused.
     planned.plan_hash = planned.plan_hash.filter(|_| planned.refusals.is_empty());
     Ok(planned)
 }
@@ -72,7 +72,7 @@ fn require_hash(request: &UndoRequest<'_>, planned: &Undone) -> Result<()> {
     }
 }
 
-/// What an undo of this rollback would do, whoever has the run, and what refuses it.
+/// What an undo of this rollback would do, also while a process has the run, and what refuses it.
 fn planned(
     kernel: &Kernel,
     settings: &Settings,

@@ -6,6 +6,7 @@ use std::path::Path;
 use ic_base::{Result, Timestamp};
 use rusqlite::Connection;
 
+use crate::connection::marked_read_only;
 use crate::error::diagnose;
 use crate::ledger::Ledger;
 use crate::remembered::WHEN_BEHIND;
@@ -56,18 +57,6 @@ fn quick_check(connection: &Connection, path: &Path) -> Check {
         _ => found,
     };
     Check { name: "quick_check", ok: found == "ok", detail: found }
-}
-
-/// What is wrong with a database that SQLite finds sound and does not write. In its header stands by which format it may be written; of one
-/// that is unknown to SQLite it only reads (<https://sqlite.org/fileformat.html#file_format_version_numbers>).
-pub(crate) fn marked_read_only(connection: &Connection, path: &Path) -> Option<&'static str> {
-    let may_write = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
-    let is_marked = connection.is_readonly(rusqlite::MAIN_DB).unwrap_or(false)
-        && may_write(path)
-        && path.parent().is_some_and(may_write);
-    is_marked.then_some(
-        "its header names a format that can only be read: byte 18 is damaged, or a later SQLite wrote it; restore it from a backup",
-    )
 }
 
 fn foreign_keys(connection: &Connection) -> Check {

@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rusqlite::Connection;
 
-use crate::connection::{InAHurry, OpenOptions, Opened, configure, no_room, open, use_wal};
+use crate::connection::{InAHurry, OpenOptions, Opened, configure, marked_read_only, no_room, open, use_wal};
 use crate::error::diagnose;
-use crate::health::marked_read_only;
 use crate::lock::{Held, Rank};
 use crate::transaction::{Snapshot, Transaction};
 use crate::{faults, log, private};

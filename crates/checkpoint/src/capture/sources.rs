@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Key;
 use super::text::{number_of, rules_in};
+use crate::git::config_files;
 use crate::git::rule_settings::{self, RuleSettings};
 use crate::manifest::PathText;
 use crate::tree::put_bytes;
@@ -67,7 +68,7 @@ impl Sources {
                 known.settings
             }
             Ok(None) => {
-                if rule_settings::usual_files(git).any(|file| may_decide(&file)) {
+                if config_files::usual_files(git).any(|file| may_decide(&file)) {
                     self.doubts.push(
                         "there is no git on PATH to read its settings: core.excludesFile and core.ignoreCase are not applied"
                             .to_owned(),

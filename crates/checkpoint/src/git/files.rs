@@ -61,7 +61,7 @@ pub(super) fn of_repository(root: &Path, dirs: &GitDirs, now: i64) -> Option<Has
 /// A stamp of files that hold settings, and of the attributes beside them; `None` where one may still change without a trace.
 pub(super) fn of_settings(place: u64, files: &[PathBuf], now: i64) -> Option<Hash> {
     let mut stamp = Stamp { bytes: place.to_le_bytes().to_vec(), now };
-    let user = super::rule_settings::user_file("attributes");
+    let user = super::config_files::user_file("attributes");
     let beside = files.iter().filter_map(|file| match file.file_name()?.to_str()? {
         "gitconfig" => Some(file.with_file_name("gitattributes")),
         "config" => Some(file.with_file_name("attributes")),

@@ -25,7 +25,7 @@ const EARLIER_BYTES: u64 = 32 << 20;
 pub struct Before<'s> {
     /// The newest state, if there is any.
     pub newest: Option<&'s GitState>,
-    /// Another one, which the tree was taken back to: what it names was kept when it was recorded.
+    /// Another one, to which the tree went back: what it names was kept when it was recorded.
     pub other: Option<&'s GitState>,
 }
 

@@ -110,7 +110,7 @@ impl Found {
         !matches!(self.index, Text::Listed(_))
     }
 
-    /// Keeps the state with `writer`, and what git may lose of it, unless it `is_a_look`: nobody goes back to that. `before` is what
+    /// Keeps the state with `writer`, and what git may lose of it, unless it `is_a_look`: nothing goes back to that. `before` is what
     /// was recorded before. `left_out`: whether content that was purged is in git again, and was not kept. Errors: `git_failed`.
     pub fn keep(
         self,

@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use ic_store::GitDirs;
 use ic_store::regular::read_line;
 
+use super::config_files::{Found, usual_files};
 use super::error::{GitError, GitResult};
-use super::rule_settings::{Found, usual_files};
 
 /// What lists them: the scope, the file and the setting of each.
 pub(super) const LIST: [&str; 5] = ["config", "--list", "--show-scope", "--show-origin", "-z"];
@@ -119,7 +119,7 @@ fn content_of(file: &Path) -> Option<Content> {
     match read_line(file) {
         Ok(content) => Some(Some(content)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Some(None),
-        // Whoever wants no settings of a user names it.
+        // It is named where no settings of a user are wanted.
         Err(_) if file == Path::new("/dev/null") => Some(None),
         Err(_) => None,
     }
@@ -131,7 +131,7 @@ fn settings(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8], &[u8])> {
     std::iter::from_fn(move || Some((words.next()?, words.next()?, words.next()?)))
 }
 
-/// Values may be secrets, and nobody asks for them.
+/// Values may be secrets, and are not needed.
 fn names_in(text: &[u8]) -> Vec<u8> {
     let mut names = Vec::new();
     for (scope, _, setting) in settings(text) {

@@ -93,9 +93,10 @@ impl<'r> Look<'r> {
         look.told = look.read();
         if look.told.is_none()
             && let Some(held) = Held::take(&look.path)
-            && look.is_so(&held.told)
+            && let Ok(told) = serde_json::from_slice(&held.told)
+            && look.is_so(&told)
         {
-            (look.told, look.index) = (Some(held.told), Some(held.index));
+            (look.told, look.index) = (Some(told), Some(held.index));
         }
         Some(look)
     }
@@ -299,7 +300,9 @@ impl Note {
     /// Holds what a look was told for the next capture. `index`: its text.
     pub(super) fn hold(self, state: &GitState, index: Vec<u8>) {
         let Self { path, told } = self.about(state);
-        Held { path, told, index }.hold();
+        if let Ok(told) = serde_json::to_vec(&told) {
+            Held { path, told, index }.hold();
+        }
     }
 
     fn about(mut self, state: &GitState) -> Self {
@@ -307,7 +310,7 @@ impl Note {
         self
     }
 
-    /// Replaces the file whole, so that nobody reads half of it. Where that fails, git is asked again.
+    /// Replaces the file whole, so that no process reads half of it. Where that fails, git is asked again.
     pub(super) fn write(self, state: &GitState) {
         self.about(state).replace();
     }

@@ -133,7 +133,7 @@ impl Attempts<'_> {
             let pause = begun.action.how().and_then(|how| how.pause_after(attempt));
             match pause {
                 Some(pause) if has_failed && !self.saga.is_interrupted() => {
-                    // It may take minutes, in which somebody looks.
+                    // It may take minutes, in which the journal is looked at.
                     self.record()?;
                     current = self.journal.borrow_mut().results.pop().unwrap_or(begun);
                     self.saga.sleep(pause);

@@ -4,8 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::Told;
-
 /// An index that is larger is listed again.
 const MOST_BYTES: usize = 32 << 20;
 
@@ -16,7 +14,8 @@ static HELD: Mutex<Option<Held>> = Mutex::new(None);
 pub(super) struct Held {
     /// Where it would be kept.
     pub(super) path: PathBuf,
-    pub(super) told: Told,
+    /// What was told, as it would be kept.
+    pub(super) told: Vec<u8>,
     pub(super) index: Vec<u8>,
 }
 
