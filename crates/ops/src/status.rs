@@ -185,6 +185,10 @@ fn working(snapshot: &Snapshot<'_>, run: &Run, is_executed: bool) -> Result<Vec<
 /// The prompts at work in this project that are of other runs, made for the sessions of their agents.
 fn elsewhere(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<Working>> {
     let mut found = Vec::new();
+    // Most ledgers have none, and to prepare the question takes longer than to ask whether it is one.
+    if !ic_session::are_any_prompts(snapshot)? {
+        return Ok(found);
+    }
     for prompt in ic_session::standing(snapshot, &kernel.project.root, NAMED)? {
         if found.len() == OTHERS {
             break;

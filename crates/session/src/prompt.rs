@@ -117,6 +117,11 @@ pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Opt
     snapshot.query_opt(&sql, &[&dispatch.as_str()], from_row)
 }
 
+/// Whether there ever was a prompt.
+pub fn are_any(snapshot: &Snapshot<'_>) -> Result<bool> {
+    Ok(snapshot.query_opt("SELECT 1 FROM prompts LIMIT 1", &[], |row| row.get::<i64>(0))?.is_some())
+}
+
 /// The prompts at work in runs made for sessions in a project, and those that were, newest first; what was rolled back is left out.
 pub fn standing(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<Vec<Prompt>> {
     let columns = COLUMNS.split(", ").map(|column| format!("p.{column}")).collect::<Vec<_>>().join(", ");
