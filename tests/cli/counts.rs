@@ -1,9 +1,10 @@
 //! What is counted of a prompt's files: files are counted as files, and what is known of a prompt that was interrupted is told.
 
+use ic_testkit::git_in;
 use serde_json::{Value, json};
 
 use crate::agents::{Said, in_call, in_git, say};
-use crate::blame::{after, before, prompt, stop};
+use crate::blame::{after, before, prompt, read, stop};
 use crate::support::Project;
 
 /// What `ic log` counts of the prompt with this title.
@@ -104,4 +105,55 @@ fn a_prompt_whose_files_were_not_captured_says_so() {
     assert_eq!(counts(&project, "unseen"), Value::Null);
     let text = project.ok("log --format text");
     assert!(text.lines().any(|line| line.ends_with("unseen  not captured")), "{text}");
+}
+
+/// A person interrupts an agent, works, and types again: what they did from the last call on is theirs.
+#[test]
+fn what_a_person_does_after_an_interruption_is_no_prompts_work() {
+    let commands: [&[&str]; 5] =
+        [&[], &["ls"], &["checkout -q -b other"], &["commit"], &["echo it >> its", "ls"]];
+    for calls in commands {
+        let project = in_git();
+        project.write("base.txt", "base\n");
+        prompt(&project, "A", "typo");
+        for (at, command) in calls.iter().enumerate() {
+            let id = format!("a{at}");
+            before(&project, "A", &id, "Bash", json!({ "command": command }));
+            let words = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+            match *command {
+                "ls" => {}
+                "echo it >> its" => project.write("its", "it\n"),
+                "commit" => {
+                    project.write("its", "it\n");
+                    git_in(project.root(), &["add", "its"]);
+                    git_in(project.root(), &[&words[..], &["commit", "-q", "-m", "its"]].concat());
+                }
+                other => drop(git_in(project.root(), &other.split(' ').collect::<Vec<_>>())),
+            }
+            after(&project, "A", &id, "Bash");
+        }
+        project.write("mine.txt", "two hours\n");
+        project.write("base.txt", "mine\n");
+        ask(&project, "A", "again");
+        stop(&project, "A");
+        let its = usize::from(calls.iter().any(|command| *command != "ls" && !command.contains("checkout")));
+        assert_eq!(counts(&project, "typo"), created(its), "{calls:?}");
+        let blame = project.json("blame mine.txt");
+        assert!(!blame.to_string().contains("typo"), "{calls:?}: {blame}");
+        let (preview, undo) = (project.run("undo --dry-run --format text"), project.run("undo --yes"));
+        assert_ne!(preview.code, Some(0), "{calls:?}: {preview:?}");
+        assert!(
+            preview.stdout.contains("CLASH    mine.txt  changed while no agent was at work"),
+            "{preview:?}"
+        );
+        assert_eq!(undo.error(), "file_conflict", "{calls:?}: {undo:?}");
+        assert_eq!(read(&project, "mine.txt"), "two hours\n");
+        // Left as they are, the rest goes.
+        project.json("undo --keep-theirs --yes");
+        assert_eq!(
+            (read(&project, "mine.txt"), read(&project, "base.txt")),
+            ("two hours\n".to_owned(), "mine\n".to_owned())
+        );
+        assert!(!project.root().join("its").exists(), "{calls:?}");
+    }
 }

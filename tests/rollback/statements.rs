@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ic_testkit::{Outcome, Random, State, World, long, rounds, tell};
 
 use crate::story::story_with_rows;
-use crate::world::{WHOLE, Work as _, asked};
+use crate::world::{WHOLE, Work as _, asked, in_git};
 
 /// Where faults are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -300,4 +300,37 @@ fn an_undo_killed_at_any_moment_is_finished() {
         campaign.assert_ended(&when);
     }
     assert_eq!(asked(&campaign.world.cli, "SELECT count(*) FROM rollbacks"), 1);
+}
+
+/// Two goes at the effects changed one file of the tree; a way back that died between them meets what it made itself.
+#[test]
+fn an_aborted_undo_of_effects_that_ran_in_two_goes_is_resumed() {
+    let world = in_git().begun();
+    world.write("log", "as it was\n");
+    world.advance();
+    let home = world.cli.home().display().to_string();
+    world.effect("first", &[&format!("test -e {home}/repaired || exit 3"), "echo first >> log"]);
+    world.effect("second", &["echo second >> log"]);
+    world.write("log", "hours of work\n");
+    assert_eq!(world.cli.run(world.all("a", &["--yes"])).code, Some(4));
+    std::fs::write(world.cli.home().join("repaired"), "").expect("repair it");
+    world.ic(&["rollback", "resume", &world.run, "--yes"]);
+    let id = id_of_last(&world);
+    let campaign = Campaign::of(world, &["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
+    assert_eq!(campaign.world.read("log").as_deref(), Some("hours of work\n"));
+    let (mut n, mut between) = (1, 0);
+    while campaign.abort(Counted::Ledger, n) {
+        let (world, when) = (&campaign.world, format!("aborted before statement {n}"));
+        // The second go is undone, and the first one is not.
+        between += usize::from(world.read("log").as_deref() == Some("hours of work\nsecond\n"));
+        match stands(world) {
+            (status, _) if status == "undone" => {}
+            (_, course) if course == "undo" => call(world, &["rollback", "resume", &id, "--yes"], &when),
+            _ => call(world, &["rollback", "undo", &id, "--without-effects", "--yes"], &when),
+        }
+        campaign.assert_ended(&when);
+        n += if long() { 1 } else { 13 };
+    }
+    tell(&format!("{between} deaths between two goes, in {n} statements"));
+    assert!(between > 0, "it never died between two goes, in {n} statements");
 }

@@ -37,7 +37,11 @@ pub(super) fn end_of(snapshot: &Snapshot<'_>, point: &Listed, from: &Checkpoint)
         return Ok(End::Untold);
     }
     // It runs, or was interrupted, or its client was closed: its calls were looked at all the same.
+    let last = call::last_change(snapshot, &work)?;
+    let is_told = last.is_some() && !call::is_any_cut_off(snapshot, &work.id)?;
     let seen = match (&work.rolled_back_by, work.finished_seq) {
+        // What changed from the end of its last call on, a person did.
+        _ if is_told => record::newest_of_root_until(snapshot, &from.root, last.unwrap_or_default() + 1)?,
         (Some(by), _) => left_before(snapshot, &from.root, table::get(snapshot, by)?.seq)?,
         (None, Some(end)) => left_at(snapshot, &from.root, end)?,
         (None, None) => record::newest_look(snapshot, &from.root)?,

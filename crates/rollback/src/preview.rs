@@ -5,6 +5,8 @@ use ic_journal::steps::{self, Course, Step, StepKind, StepState};
 use ic_journal::table::{self, RollbackRecord};
 use ic_journal::{Force, choices};
 use ic_kernel::Kernel;
+use ic_saga::Compensation;
+use ic_store::Snapshot;
 use ic_worktree::{Report, Settings, Watch};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -97,7 +99,7 @@ fn planned(
         if is_rest {
             return table::require_finished(snapshot, &remembered.run_id).map(|()| Vec::new());
         }
-        undone_effects(snapshot, &remembered, settled(snapshot, &remembered)?.seq)
+        not_made_again(snapshot, &remembered, settled(snapshot, &remembered)?.seq)
     })?;
     let left: Vec<&Step> = steps.iter().filter(|step| is_outside(step) && is_left(step)).collect();
     // What was aborted was never settled; what was passed over then is put back as its course says.
@@ -120,6 +122,17 @@ fn planned(
         refusals,
     };
     Ok(Undone { plan_hash: Some(hash(&undone, request.without_effects)), ..undone })
+}
+
+/// The effects that stay undone: what is a file comes back with the tree.
+fn not_made_again(
+    snapshot: &Snapshot<'_>,
+    remembered: &RollbackRecord,
+    until: Seq,
+) -> Result<Vec<Compensation>> {
+    let mut effects = undone_effects(snapshot, remembered, until)?;
+    effects.retain(|effect| !effect.goes_with_tree());
+    Ok(effects)
 }
 
 /// The SHA-256 of what an undo does, in hex: the same for a dry run and the real call while nothing that it touches changes.
@@ -160,7 +173,7 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
     let course = now.aborted();
     let effects = if course.is_back() {
         choices::run_status(&remembered)?;
-        kernel.read(|snapshot| undone_effects(snapshot, &remembered, Seq::MAX))?
+        kernel.read(|snapshot| not_made_again(snapshot, &remembered, Seq::MAX))?
     } else {
         Vec::new()
     };

@@ -3,7 +3,7 @@
 //! Work whose client tells of each call is at work in its calls alone. Where several were, a path that the calls of some of them name is
 //! theirs; what nobody names may be of each of them, and nobody knows.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
@@ -26,6 +26,8 @@ pub struct Attribution {
     /// Who was at work in the root at any time between them, in the order in which it was created.
     pub workers: Vec<Dispatch>,
     told: HashSet<DispatchId>,
+    /// Of work that was interrupted: the event after which it changed nothing.
+    interrupted: HashMap<DispatchId, Seq>,
     calls: Vec<Call>,
 }
 
@@ -65,7 +67,13 @@ impl Attribution {
             }
         }
         let told = call::told_by_calls(snapshot, workers.iter().map(|worker| &worker.id))?;
-        Ok(Self { looks, workers, told, calls })
+        let mut interrupted = HashMap::new();
+        for worker in workers.iter().filter(|worker| told.contains(&worker.id)) {
+            if let Some(last) = call::last_change(snapshot, worker)? {
+                interrupted.insert(worker.id.clone(), last);
+            }
+        }
+        Ok(Self { looks, workers, told, interrupted, calls })
     }
 
     /// Whether the clients of all work of a run told of each call.
@@ -115,11 +123,22 @@ impl Attribution {
         let called = |worker: &Dispatch| calls.iter().any(|call| call.dispatch_id == worker.id);
         let at_work: Vec<&Dispatch> = {
             let all = self.workers.iter();
-            all.filter(|worker| called(worker) || was_at_work(worker, from, to)).collect()
+            all.filter(|worker| called(worker) || self.was_at_work(worker, from, to)).collect()
         };
         let is_in_call = |worker: &&Dispatch| !self.told.contains(&worker.id) || called(worker);
         let in_calls = at_work.iter().copied().filter(is_in_call).collect();
         Window { from, to, at_work, in_calls, calls }
+    }
+
+    /// Whether work was under way at any time between two looks at the tree.
+    fn was_at_work(&self, worker: &Dispatch, from: &Checkpoint, to: &Checkpoint) -> bool {
+        // The look with which one ended comes right before the event of its end.
+        let has_ended = |end: Seq| {
+            end <= from.seq || (end == from.seq + 1 && from.link.dispatch_id.as_ref() == Some(&worker.id))
+        };
+        // What a person did from the last call on until they typed again is none of its.
+        let end = self.interrupted.get(&worker.id).copied().or(worker.finished_seq);
+        worker.place() < to.seq && !end.is_some_and(has_ended)
     }
 }
 
@@ -163,13 +182,4 @@ impl<'a> Window<'a> {
         let named: Vec<&Call> = self.calls.iter().filter(|call| call.names(path)).copied().collect();
         if named.is_empty() { self.calls.clone() } else { named }
     }
-}
-
-/// Whether work was under way at any time between two looks at the tree.
-fn was_at_work(worker: &Dispatch, from: &Checkpoint, to: &Checkpoint) -> bool {
-    // The look with which one ended comes right before the event of its end.
-    let has_ended = |end: Seq| {
-        end <= from.seq || (end == from.seq + 1 && from.link.dispatch_id.as_ref() == Some(&worker.id))
-    };
-    worker.place() < to.seq && !worker.finished_seq.is_some_and(has_ended)
 }

@@ -11,6 +11,8 @@ use std::collections::HashSet;
 
 use ic_base::mask::mask;
 use ic_base::{CallId, Code, Diagnosis, DispatchId, Result, Seq, SessionId, Timestamp, title};
+use ic_dispatch::Dispatch;
+use ic_dispatch::status::DispatchStatus;
 use ic_store::{Row, Snapshot, Transaction, containing};
 
 /// A tool call that may change files.
@@ -280,6 +282,24 @@ pub fn told_by_calls<'d>(
         }
     }
     Ok(found)
+}
+
+/// Whether a call of this work was cut off: its end was not told.
+pub fn is_any_cut_off(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<bool> {
+    let sql = "SELECT 1 FROM calls WHERE dispatch_id = $1 AND finished_at IS NULL LIMIT 1";
+    Ok(snapshot.query_opt(sql, &[&dispatch.as_str()], |_| Ok(()))?.is_some())
+}
+
+/// The event after which work changed nothing that was interrupted and whose client tells of each call: its end is told only when a person
+/// types again, which may be hours later. `None`: it was not interrupted.
+pub fn last_change(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Seq>> {
+    if work.status != DispatchStatus::Cancelled {
+        return Ok(None);
+    }
+    let sql = "SELECT max(coalesce(ended_seq, 9223372036854775807)) FROM calls WHERE dispatch_id = $1";
+    let last = snapshot.query_opt(sql, &[&work.id.as_str()], |row| row.get::<Option<Seq>>(0))?.flatten();
+    // Without a call it did nothing.
+    Ok(Some(last.unwrap_or_default()))
 }
 
 /// Takes what the calls of a dispatch were asked to do out of their rows, with the paths that they named.

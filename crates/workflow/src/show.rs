@@ -104,8 +104,10 @@ fn steps_of(
         let stands = standing.iter().find(|row| row.step == step.id);
         // What stands may be undone already, while the rest of its rollback is to come.
         let is_rolled_back = told.is_some_and(Tried::is_rolled_back);
-        let is_undone = told.is_some_and(|told| told.is_back() || told.is_marked) && stands.is_none();
-        has_rolled_back |= is_undone;
+        let has_gone = told.is_some_and(|told| told.is_back() || told.is_marked) && stands.is_none();
+        has_rolled_back |= has_gone;
+        // Its work is marked when a rollback begins, and may be there until that ends.
+        let is_undone = has_gone && run.status != RunStatus::RollingBack;
         let needs_undo = !step.compensate.as_ref().is_some_and(|undo| matches!(undo.action, Action::Skip(_)));
         let is_effect_left =
             is_undone && needs_undo && told.is_some_and(|told| told.is_back() && !told.is_rolled_back());

@@ -44,8 +44,8 @@ shape! {
         /// pending, running, succeeded, failed, interrupted, skipped, or `rolled_back`: it had succeeded.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_workflow::table::StepState::WORDS, "rolled_back"))))]
         status: &'static str = step.shown(),
-        /// Whether a rollback went back to before it, and it was not begun again since. What it did outside of the project is
-        /// undone too where the status is `rolled_back`.
+        /// Whether a rollback that has ended went back to before it, and it was not begun again since. What it did outside of the
+        /// project is undone too where the status is `rolled_back`.
         undone: bool = step.is_undone,
         dispatch_id: Option<String> = row.and_then(|row| row.dispatch_id.as_ref()).map(ToString::to_string),
         /// The tree as it was before the step.

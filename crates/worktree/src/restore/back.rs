@@ -250,9 +250,13 @@ struct Known {
     git: Option<GitState>,
 }
 
-/// What these restores changed and is now neither as the last of them left it nor as one of them found it: somebody changed it
-/// since. Git's state is named `.git`.
-pub fn changed_since(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<Vec<PathText>> {
+/// What these restores changed and is now neither as the last of them left it nor as one of them found it: others changed it since.
+/// `older`: changes from before the restores, of which some may be undone already, too. Git's state is named `.git`.
+pub fn changed_since(
+    workspace: &Workspace<'_>,
+    restores: &[Restore],
+    older: &[TreeChanges],
+) -> Result<Vec<PathText>> {
     let Some(last) = restores.last() else { return Ok(Vec::new()) };
     let mut paths = paths_of(workspace, restores)?;
     // Between what it found and what it will leave nobody can tell its work from another's; its end is what counts.
@@ -272,8 +276,9 @@ pub fn changed_since(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<
     for path in paths.into_iter().filter(|path| !path.is_empty()) {
         let here = workspace.node(&now.captured.root, &path)?;
         let mut is_known = false;
-        for state in &known {
-            is_known |= workspace.node(&state.tree, &path)? == here;
+        let trees = known.iter().map(|state| &state.tree).chain(older.iter().map(|one| &one.before.tree));
+        for tree in trees {
+            is_known |= workspace.node(tree, &path)? == here;
         }
         if !is_known {
             changed.push(PathText(path));

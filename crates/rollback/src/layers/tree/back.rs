@@ -172,7 +172,7 @@ impl TreeBack<'_> {
         for at in 0..self.restores.len() {
             refuse_conflict(&self.take_back(at, look.only())?, false)?;
         }
-        require_untouched(&self.workspace, &self.restores)?;
+        require_untouched(&self.workspace, &self.restores, &self.effects)?;
         for at in 0..self.effects.len() {
             self.effects[at].require_untouched(&self.workspace, self.not_yet(at))?;
             refuse_conflict(&self.undo_what_effects_changed(at, look.only())?, true)?;
@@ -290,9 +290,10 @@ fn by_hand(back_to: &CheckpointId, path: &str, error: Diagnosis) -> Diagnosis {
     error.hint(format!("restore it by hand: ic checkpoint restore {}{path} --force --yes", back_to.short()))
 }
 
-/// Errors: `file_conflict`, naming what somebody changed since the rollback restored it.
-fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<()> {
-    let changed = ic_worktree::changed_since(workspace, restores)?;
+/// Errors: `file_conflict`, naming what others changed since the rollback restored it. What its effects changed may be undone in part: a way back
+/// that died is taken up again.
+fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore], effects: &[TreeChanges]) -> Result<()> {
+    let changed = ic_worktree::changed_since(workspace, restores, effects)?;
     let Some(first) = changed.first() else { return Ok(()) };
     let shown = |path: &[u8]| path_from_bytes(path).display().to_string();
     let others = match changed.len() - 1 {
