@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::interrupted::start;
 use crate::rows::Rows as _;
 use crate::story::{story, story_with_rows};
-use crate::world::{Work as _, in_git};
+use crate::world::{Work as _, assert_said_alike, in_git};
 
 fn rows_of(cli: &Cli, run: &str) -> Vec<String> {
     let dump = cli.dump();
@@ -281,7 +281,7 @@ fn a_commit_that_another_run_made_since_on_a_branch_beside_stands_against_an_und
     let call = |last: &str| world.cli.run(["rollback", "undo", id, "--without-effects", last, "--json"]);
     let (preview, refused) = (call("--dry-run"), call("--yes"));
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "foreign_commits"), "{refused:?}");
-    assert_eq!((preview.code, &preview.stderr), (refused.code, &refused.stderr));
+    assert_said_alike(&preview, &refused);
     assert_eq!(world.git(&["rev-parse", "side"]), theirs);
     // The hint leads on, and the commit is kept.
     let restore = refused.stderr.split("by hand: ic checkpoint restore ").nth(1).expect("a command");

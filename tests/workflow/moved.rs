@@ -151,3 +151,29 @@ fn a_phase_with_steps_to_run_is_not_skipped() {
     assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
     assert_eq!(world.text("test"), "t\n");
 }
+
+/// What an undo of a second attempt leaves standing is still named as it was.
+#[test]
+fn the_first_point_of_a_step_keeps_its_name_when_a_later_attempt_is_undone() {
+    let world = three();
+    world.report("workflow run flow.yaml --on-failure stop", 1);
+    let run = world.newest_run();
+    world.write("mend", "by hand\n");
+    world.outside.put("ok", "");
+    world.report(&format!("workflow resume {run}"), 0);
+    world.report(&format!("undo step:code#2 --run {run} --yes"), 0);
+    assert_eq!((world.text("code"), world.text("mend")), ("c\n".to_owned(), "by hand\n".to_owned()));
+    world.report(&format!("workflow resume {run}"), 0);
+    let log = world.report(&format!("log {run}"), 0);
+    let standing = |reference: &str| {
+        let entries = log.as_array().expect("a list").iter();
+        entries.filter(|one| one["reference"] == reference && one["rolled_back_by"].is_null()).count()
+    };
+    assert_eq!((standing("step:code"), standing("step:code#2")), (1, 1), "{log}");
+    // It is before the first attempt.
+    world.report(&format!("undo step:code --run {run} --force-files --yes"), 0);
+    assert_eq!(
+        (world.text("code"), world.text("mend"), world.text("plan")),
+        (String::new(), String::new(), "p\n".to_owned())
+    );
+}

@@ -169,6 +169,14 @@ pub fn named(snapshot: &Snapshot<'_>, kind: Kind, name: &str) -> Result<Vec<Poin
     Ok(points)
 }
 
+/// The points of this kind and name of a run, oldest first.
+pub fn named_in(snapshot: &Snapshot<'_>, run_id: &RunId, kind: Kind, name: &str) -> Result<Vec<Point>> {
+    let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 AND kind = $2 AND name = $3");
+    let mut points = snapshot.query_all(&sql, &[&run_id.as_str(), &kind.as_str(), &name], from_row)?;
+    points.sort_by_key(|point| (point.seq, point.attempt));
+    Ok(points)
+}
+
 /// The checkpoint of the points at the event `seq` of a run.
 pub fn checkpoint_at(snapshot: &Snapshot<'_>, run_id: &RunId, seq: Seq) -> Result<Option<CheckpointId>> {
     snapshot.query_opt(

@@ -103,11 +103,7 @@ impl Place {
 /// The first attempt at a step in the newest epoch that has one which stands; with `#2`, a later attempt.
 fn step(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Place> {
     let numbered = text.rsplit_once('#').and_then(|(name, number)| Some((name, number.parse::<i64>().ok()?)));
-    let of_run = |name: &str| -> Result<Vec<Point>> {
-        let mut all = point::named(snapshot, Kind::Step, name)?;
-        all.retain(|point| point.run_id == run.id);
-        Ok(all)
-    };
+    let of_run = |name: &str| point::named_in(snapshot, &run.id, Kind::Step, name);
     // A step may itself have a name that ends so.
     let (mut found, attempt) = match (of_run(text)?, numbered) {
         (exact, Some((name, attempt))) if exact.is_empty() => (of_run(name)?, attempt),

@@ -12,7 +12,7 @@ use ic_checkpoint::restore::Strategy;
 use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_phase::Run;
-use ic_phase::point::{self as points, Kind};
+use ic_phase::point::{self as points, Kind, Point};
 use ic_rollback::{Layer, LayeredRequest, LayeredRollback, Layers, Request, ResumeRequest, To};
 use ic_store::Snapshot;
 use ic_worktree::{Settings, Warning, Watch};
@@ -251,11 +251,15 @@ fn require_last(snapshot: &Snapshot<'_>, run: &Run, failed: &StepRow, rows: &[St
     .detail("steps", later))
 }
 
-/// Where the first attempt at a step lies, and the reference of that point; `None` for a step that was not begun.
+/// Where a step that stands was begun first, and the reference of that point; `None` for a step that was not begun.
 fn place(snapshot: &Snapshot<'_>, run: &Run, row: &StepRow) -> Result<Option<(Seq, String)>> {
-    let mut known = points::named(snapshot, Kind::Step, &row.step)?;
-    known.retain(|point| point.run_id == run.id && point.attempt == 1);
-    for point in known.iter().rev() {
+    let known = points::named_in(snapshot, &run.id, Kind::Step, &row.step)?;
+    // An undo may have left an earlier attempt standing, of which the row knows nothing.
+    let is_its = |point: &&Point| match &row.checkpoint_id {
+        Some(id) => point.checkpoint_id.as_ref() == Some(id),
+        None => point.attempt == 1,
+    };
+    for point in known.iter().filter(is_its).rev() {
         if ic_point::taken_back_by(snapshot, run, point.seq)?.is_none() {
             return Ok(Some((point.seq, ic_point::reference(point))));
         }

@@ -19,7 +19,7 @@ use ic_saga::child::Program;
 use ic_saga::compensation::{self, Compensation, End, NewCompensation};
 use ic_saga::process::ProcessIdentity;
 use ic_saga::undo::written;
-use ic_store::{Transaction, private};
+use ic_store::{Snapshot, Transaction, private};
 use ic_worktree::StepShot;
 
 use crate::definition::{self, Run};
@@ -80,7 +80,7 @@ impl Flow<'_> {
         let (row, key) = self.saga.write(|tx, now| {
             self.require_ours(tx)?;
             if !is_retry {
-                let attempt = old.as_ref().map_or(0, |row| row.attempts) + 1;
+                let attempt = next_attempt(tx, &self.run, &step.id)?;
                 let new = NewPoint { kind: Kind::Step, name: &step.id, attempt, session: None, title: None };
                 record_point(tx, now, &new, &self.run.id, shot.as_ref(), shared)?;
             }
@@ -281,6 +281,18 @@ impl Flow<'_> {
         self.rows.insert(at, row);
         Ok(())
     }
+}
+
+/// The number of an attempt at a step that begins now: one more than that of the last point of the step which no rollback undid. One that an undo
+/// left standing keeps its name so.
+fn next_attempt(snapshot: &Snapshot<'_>, run: &ic_phase::Run, step: &str) -> Result<i64> {
+    let mut last = 0;
+    for known in point::named_in(snapshot, &run.id, Kind::Step, step)? {
+        if ic_point::taken_back_by(snapshot, run, known.seq)?.is_none() {
+            last = last.max(known.attempt);
+        }
+    }
+    Ok(last + 1)
 }
 
 /// Records the point before an attempt at a step. Steps that begin from one look at the tree share a point: to go back to before one of
