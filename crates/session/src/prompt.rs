@@ -119,7 +119,9 @@ pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Opt
 
 /// Whether there ever was a prompt.
 pub fn are_any(snapshot: &Snapshot<'_>) -> Result<bool> {
-    Ok(snapshot.query_opt("SELECT 1 FROM prompts LIMIT 1", &[], |row| row.get::<i64>(0))?.is_some())
+    Ok(snapshot
+        .query_opt("SELECT 1 FROM prompts WHERE seq > 0 LIMIT 1", &[], |row| row.get::<i64>(0))?
+        .is_some())
 }
 
 /// The prompts at work in runs made for sessions in a project, and those that were, newest first; what was rolled back is left out.

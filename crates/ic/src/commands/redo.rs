@@ -22,7 +22,7 @@ use crate::commands::rollback::Undo as UndoRollback;
 Exit 1 when the run or the tree changed since: the change is named, and nothing is done. ic log lists rollbacks; ic
 rollback undo ID undoes an older one.")]
 pub(crate) struct Redo {
-    /// Only what was undone of this run [default: what was undone last here]
+    /// Only what was undone of this run; several active ones need it [default: what was undone last here]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     /// Why
