@@ -1,4 +1,4 @@
-//! Whether git tracks a path, by the index alone: <https://git-scm.com/docs/index-format>. No process is started.
+//! Git's index, read from its file: <https://git-scm.com/docs/index-format>. No process is started.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -43,18 +43,9 @@ fn scan(index: &Path, path: &[u8], hash_length: usize) -> io::Result<bool> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         opened => opened?,
     };
-    let mut reader = BufReader::new(file);
-    let mut header = [0; 12];
-    reader.read_exact(&mut header)?;
-    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    let version = number(4);
-    if !header.starts_with(b"DIRC") || !(2..=4).contains(&version) {
-        return Err(ErrorKind::InvalidData.into());
-    }
-    let mut name = Vec::new();
-    for _ in 0..number(8) {
-        let before = name.clone();
-        next_name(&mut reader, version, hash_length, &mut name)?;
+    let mut entries = IndexEntries::new(BufReader::new(file), hash_length)?;
+    let mut before = Vec::new();
+    while let Some(IndexEntry { path: name, .. }) = entries.next_entry()? {
         // A path in conflict has several entries.
         if name < before {
             return Err(ErrorKind::InvalidData.into());
@@ -67,41 +58,143 @@ fn scan(index: &Path, path: &[u8], hash_length: usize) -> io::Result<bool> {
         if name.as_slice() > path && !name.starts_with(path) {
             return Ok(false);
         }
+        before = name;
     }
     Ok(false)
 }
 
-/// Reads the next entry and puts its name in place of the one before, on which its own may build.
-fn next_name(
-    reader: &mut impl BufRead,
+/// An entry of an index.
+#[derive(Debug, Clone)]
+pub struct IndexEntry {
+    /// What it is, as git writes modes.
+    pub mode: u32,
+    /// How long the file was when git saw last that it is what the entry says; 0 where it has to look again.
+    pub size: u32,
+    /// Its path, from the top of the work tree. In a split index, what replaces an entry of the other file has none.
+    pub path: Vec<u8>,
+    oid: [u8; LONGEST_HASH],
+    hash_length: usize,
+    flags: u16,
+    extended: u16,
+}
+
+impl IndexEntry {
+    /// The name of its object, in bytes.
+    pub fn oid(&self) -> &[u8] {
+        &self.oid[..self.hash_length]
+    }
+
+    /// 0, or which side of a conflict it is.
+    pub fn stage(&self) -> u8 {
+        u8::try_from(self.flags >> 12 & 3).unwrap_or_default()
+    }
+
+    /// Whether git is told not to look at the file.
+    pub fn is_assumed(&self) -> bool {
+        self.flags & ASSUMED != 0
+    }
+
+    /// Whether it is only intended to be added.
+    pub fn is_intended(&self) -> bool {
+        self.extended & INTENDED != 0
+    }
+
+    /// Whether it says more, as that a sparse checkout leaves the file out.
+    pub fn says_more(&self) -> bool {
+        self.extended & !INTENDED != 0
+    }
+}
+
+const STAT: usize = 40;
+const LONGEST_HASH: usize = 32;
+const ASSUMED: u16 = 0x8000;
+const EXTENDED: u16 = 0x4000;
+const INTENDED: u16 = 0x2000;
+/// The longest path whose length is in the flags.
+const LONGEST_SAID: u16 = 0x0fff;
+
+/// Reads the entries of an index one after the other.
+#[derive(Debug)]
+pub struct IndexEntries<R> {
+    reader: R,
     version: u32,
     hash_length: usize,
-    name: &mut Vec<u8>,
-) -> io::Result<()> {
-    const STAT: usize = 40;
-    const EXTENDED: u16 = 0x4000;
-    let mut fixed = [0; STAT + 32 + 2];
-    let fixed = &mut fixed[..STAT + hash_length + 2];
-    reader.read_exact(fixed)?;
-    let mut length = fixed.len();
-    let flags = u16::from_be_bytes([fixed[length - 2], fixed[length - 1]]);
-    if version >= 3 && flags & EXTENDED != 0 {
-        reader.read_exact(&mut [0; 2])?;
-        length += 2;
+    left: u32,
+    /// The path of the entry before, on which the next one's may build.
+    path: Vec<u8>,
+}
+
+impl<R: BufRead> IndexEntries<R> {
+    /// Begins with the index that `reader` reads from its first byte. `hash_length`: as [`hash_length`] says. Errors: those of reading; `InvalidData`
+    /// for an index of another form.
+    pub fn new(mut reader: R, hash_length: usize) -> io::Result<Self> {
+        let mut header = [0; 12];
+        reader.read_exact(&mut header)?;
+        let (version, left) = (number(&header, 4), number(&header, 8));
+        if !header.starts_with(b"DIRC") || !(2..=4).contains(&version) || hash_length > LONGEST_HASH {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        Ok(Self { reader, version, hash_length, left, path: Vec::new() })
     }
-    let kept = if version == 4 { name.len().checked_sub(offset(reader)?) } else { Some(0) };
-    name.truncate(kept.ok_or(ErrorKind::InvalidData)?);
-    let read = reader.by_ref().take(LONGEST_PATH as u64).read_until(0, name)?;
-    // In a split index, what replaces an entry of the other file has no name of its own.
-    if name.pop() != Some(0) {
-        return Err(ErrorKind::InvalidData.into());
+
+    /// The next entry; `None` after the last one. Errors: as for [`IndexEntries::new`].
+    pub fn next_entry(&mut self) -> io::Result<Option<IndexEntry>> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        let mut fixed = [0; STAT + LONGEST_HASH + 2];
+        let fixed = &mut fixed[..STAT + self.hash_length + 2];
+        self.reader.read_exact(fixed)?;
+        let mut length = fixed.len();
+        let flags = u16::from_be_bytes([fixed[length - 2], fixed[length - 1]]);
+        let mut extended = [0; 2];
+        if flags & EXTENDED != 0 {
+            if self.version < 3 {
+                return Err(ErrorKind::InvalidData.into());
+            }
+            self.reader.read_exact(&mut extended)?;
+            length += extended.len();
+        }
+        let mut oid = [0; LONGEST_HASH];
+        oid[..self.hash_length].copy_from_slice(&fixed[STAT..STAT + self.hash_length]);
+        let (mode, size) = (number(fixed, 24), number(fixed, 36));
+        self.read_path(length, flags & LONGEST_SAID)?;
+        let extended = u16::from_be_bytes(extended);
+        let (path, hash_length) = (self.path.clone(), self.hash_length);
+        Ok(Some(IndexEntry { mode, size, path, oid, hash_length, flags, extended }))
     }
-    if version < 4 {
-        // Entries are padded with NUL bytes to a multiple of eight; one of them has been read.
-        let padding = (8 - (length + read) % 8) % 8;
-        reader.read_exact(&mut [0; 8][..padding])?;
+
+    /// What follows the entries that were read.
+    pub fn into_rest(self) -> R {
+        self.reader
     }
-    Ok(())
+
+    /// Reads the path of an entry in place of the one before. `length`: of the entry so far; `said`: of the path, as the entry says.
+    fn read_path(&mut self, length: usize, said: u16) -> io::Result<()> {
+        let kept = match self.version {
+            4 => self.path.len().checked_sub(offset(&mut self.reader)?),
+            _ => Some(0),
+        };
+        self.path.truncate(kept.ok_or(ErrorKind::InvalidData)?);
+        let read = self.reader.by_ref().take(LONGEST_PATH as u64).read_until(0, &mut self.path)?;
+        if self.path.pop() != Some(0) {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        let mut padding = [0; 8];
+        if self.version < 4 {
+            // Entries are padded with NUL bytes to a multiple of eight; one of them has been read.
+            let padding = &mut padding[..(8 - (length + read) % 8) % 8];
+            self.reader.read_exact(padding)?;
+        }
+        let is_so_long = match said {
+            LONGEST_SAID => self.path.len() >= usize::from(LONGEST_SAID),
+            said => self.path.len() == usize::from(said),
+        };
+        if is_so_long && padding == [0; 8] { Ok(()) } else { Err(ErrorKind::InvalidData.into()) }
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
 /// A number as pack files write offsets: seven bits a byte, each step one more.

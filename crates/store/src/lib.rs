@@ -45,7 +45,7 @@ pub use foreign::{
     recover_copy, while_nobody_writes,
 };
 pub use git_dirs::{GitDirs, git_dirs};
-pub use git_index::{hash_length as git_hash_length, tracks as git_tracks};
+pub use git_index::{IndexEntries, IndexEntry, hash_length as git_hash_length, tracks as git_tracks};
 pub use identity::{APPLICATION_ID, is_ledger, is_ledger_head};
 pub use known::Identity;
 pub use ledger::Ledger;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use ic_base::Result;
 use ic_events::Hash;
-use ic_store::path_from_bytes;
+use ic_store::{IndexEntry, path_from_bytes};
 
 use super::error::GitResult;
-use super::index_file::{self, Entry};
+use super::index_file;
 use super::program::Git;
 use super::state::{GitState, Index};
 use crate::objects::{Objects, Writer, hash_of};
@@ -109,7 +109,7 @@ pub(crate) fn tracked(git: &Git<'_>) -> Option<Vec<Vec<u8>>> {
 
 /// As [`tracked`], without git: `None` where the file is not of the usual form.
 pub(crate) fn paths_in_file(git: &Git<'_>) -> Option<Vec<Vec<u8>>> {
-    of_file(git, |entries| entries.into_iter().map(Entry::into_path).collect())
+    of_file(git, |entries| entries.into_iter().map(|entry| entry.path).collect())
 }
 
 /// Those of these paths whose files are not as long as the index says, where it says so; none where its file is not of the usual form.
@@ -119,15 +119,16 @@ pub(crate) fn of_other_length(git: &Git<'_>, paths: &BTreeSet<Vec<u8>>) -> Vec<V
         file.is_ok_and(|file| file.is_file() && u32::try_from(file.len()).is_ok_and(|length| length != known))
     };
     let found = of_file(git, |entries| {
-        let meant = entries.into_iter().filter(|entry| paths.contains(entry.path()));
-        let other = meant.filter(|entry| entry.length().is_some_and(|known| differs(entry.path(), known)));
-        other.map(Entry::into_path).collect()
+        let meant = entries.into_iter().filter(|entry| paths.contains(&entry.path));
+        let other =
+            meant.filter(|entry| index_file::length(entry).is_some_and(|known| differs(&entry.path, known)));
+        other.map(|entry| entry.path).collect()
     });
     found.unwrap_or_default()
 }
 
 /// What `read` makes of the entries of the index that `git` works with; `None` where the file is not of the usual form.
-fn of_file<T>(git: &Git<'_>, read: impl FnOnce(Vec<Entry<'_>>) -> T) -> Option<T> {
+fn of_file<T>(git: &Git<'_>, read: impl FnOnce(Vec<IndexEntry>) -> T) -> Option<T> {
     let dirs = ic_store::git_dirs(git.root)?;
     let bytes = match git.index {
         Some(path) => index_file::bytes(path)?,
@@ -150,8 +151,8 @@ pub(crate) fn text(mut text: Vec<u8>, intended: &[Vec<u8>]) -> Vec<u8> {
 /// The paths of the index that are only intended to be added.
 pub(crate) fn intended(git: &Git<'_>) -> Result<Vec<Vec<u8>>> {
     const INTENT_TO_ADD: u32 = 1 << 29;
-    let is_intended = |entries: Vec<Entry<'_>>| {
-        entries.into_iter().filter(Entry::is_intended).map(Entry::into_path).collect()
+    let is_intended = |entries: Vec<IndexEntry>| {
+        entries.into_iter().filter(IndexEntry::is_intended).map(|entry| entry.path).collect()
     };
     if let Some(intended) = of_file(git, is_intended) {
         return Ok(intended);
@@ -203,7 +204,8 @@ pub(crate) fn found_in<'s>(
     // Its name is its hash, so what git works with need not be compared with the text.
     let now = of_file(git, |entries| {
         let listing = index_file::listing(&entries);
-        let intended: Vec<_> = entries.into_iter().filter(Entry::is_intended).map(Entry::into_path).collect();
+        let intended: Vec<_> =
+            entries.into_iter().filter(IndexEntry::is_intended).map(|entry| entry.path).collect();
         hash_of(&text(listing, &intended))
     });
     if let Some(state) = states.into_iter().find(|state| now == Some(state.index.0)) {

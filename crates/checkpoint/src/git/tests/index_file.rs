@@ -5,7 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::super::index_file::{Entry, bytes, entries, listing};
+use ic_store::IndexEntry;
+
+use super::super::index_file::{bytes, entries, listing};
 
 /// Runs git in a directory, and returns what it prints.
 fn git<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> Vec<u8> {
@@ -69,10 +71,9 @@ fn entries_of_every_kind_are_listed_as_git_lists_them() {
         let all = entries(&file, length).unwrap();
         let listed = git(directory.path(), &["ls-files", "-s", "-v", "-z"]);
         assert!(listing(&all) == listed, "{format} {version}: {}", String::from_utf8_lossy(&listed));
-        assert_eq!(all.iter().any(Entry::is_intended), version == "3");
+        assert_eq!(all.iter().any(IndexEntry::is_intended), version == "3");
         let tracked = git(directory.path(), &["ls-files", "-c", "-z"]);
-        let paths: Vec<u8> =
-            all.into_iter().flat_map(|entry| [entry.into_path(), vec![0]].concat()).collect();
+        let paths: Vec<u8> = all.into_iter().flat_map(|entry| [entry.path, vec![0]].concat()).collect();
         assert!(paths == tracked, "{format} {version}");
         assert!(entries(&file, 52 - length).is_none(), "{format} {version}, read by the other hash");
     }
