@@ -7,14 +7,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use ic_base::{Timestamp, title};
+use ic_checkpoint::tree::Reason;
+use ic_worktree::{LEFT_OUT, is_left_out_for};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 /// The file is begun anew with its newer half when it is longer.
 const LONGEST: u64 = 512 * 1024;
-
-/// How a capture begins to name what it leaves out. A line has little room: the names are what is kept.
-const LEFT_OUT: &str = "left out of the checkpoint, so that no restore or rollback can restore it: ";
 
 /// One call of a hook.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,6 +48,7 @@ impl Line {
 
     /// The same, with what went wrong. What is said first stays, save a note beside a failure.
     pub(crate) fn saying(self, code: &str, message: &str) -> Self {
+        // A line has little room: of what was left out, the names are what is kept.
         let message = title(message.strip_prefix(LEFT_OUT).unwrap_or(message));
         let said = Self { code: Some(code.to_owned()), message: Some(message), ..self.clone() };
         if self.code.is_none() || self.is_note() && !said.is_note() { said } else { self }
@@ -56,7 +56,8 @@ impl Line {
 
     /// Whether nothing failed: what is said is so by a rule.
     pub(crate) fn is_note(&self) -> bool {
-        let is_unread = self.message.as_ref().is_some_and(|message| message.contains("(unreadable)"));
+        let is_unread =
+            self.message.as_ref().is_some_and(|message| is_left_out_for(message, Reason::Unreadable));
         self.code.as_deref() == Some("left_out") && !is_unread
     }
 

@@ -39,6 +39,7 @@ pub use restore::{
 };
 
 pub use mark::{Marked, open as open_database};
+pub use news::{LEFT_OUT, is_left_out_for};
 pub use path::{files_of_database, recorded_path};
 pub use place::look as look_into_store;
 pub use place::objects_path;

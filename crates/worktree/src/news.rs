@@ -6,11 +6,24 @@ use ic_base::Result;
 use ic_checkpoint::capture::Captured;
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record;
+use ic_checkpoint::tree::Reason;
 
 use super::workspace::{Warning, Workspace};
 
 /// More paths than these are counted only.
 const NAMED: usize = 10;
+
+/// How the warning `left_out` begins; then come the paths, each with its reason.
+pub const LEFT_OUT: &str = "left out of the checkpoint, so that no restore or rollback can restore it: ";
+
+/// Whether the warning `left_out`, or what was kept of it, names a path that was left out for this reason.
+pub fn is_left_out_for(message: &str, reason: Reason) -> bool {
+    message.contains(&in_brackets(reason))
+}
+
+fn in_brackets(reason: Reason) -> String {
+    format!("({})", reason.as_str())
+}
 
 impl Workspace<'_> {
     /// Warnings about what this capture holds less of than its user may expect, as far as the newest checkpoint of the root did not say
@@ -52,16 +65,11 @@ fn left_out(captured: &Captured, known: Option<&Manifest>) -> Option<Warning> {
     }
     let named = new.iter().take(NAMED);
     let mut named: Vec<String> = named
-        .map(|(path, reason)| format!("{} ({})", String::from_utf8_lossy(path), reason.as_str()))
+        .map(|(path, reason)| format!("{} {}", String::from_utf8_lossy(path), in_brackets(*reason)))
         .collect();
     if new.len() > NAMED {
         named.push(format!("{} more", new.len() - NAMED));
     }
     let named = named.join(", ");
-    Some(Warning {
-        code: "left_out",
-        message: format!(
-            "left out of the checkpoint, so that no restore or rollback can restore it: {named}"
-        ),
-    })
+    Some(Warning { code: "left_out", message: format!("{LEFT_OUT}{named}") })
 }

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use ic_base::Timestamp;
+use ic_checkpoint::tree::Reason;
+use ic_worktree::is_left_out_for;
+
 use crate::clients::Client;
 use crate::commands::hooks::{Edit, Installed};
 use crate::hook_log::Line;
-use ic_base::Timestamp;
-
 use crate::text::{age, path_text, plain, style, styled};
 use crate::views::{PathJson, exact};
 
@@ -81,8 +83,11 @@ shape! {
 
 /// The settings by which a capture takes what was left out.
 fn taken_by(named: &str) -> Option<&'static str> {
-    // A name that was cut has lost its reason; what is left out first is a secret most likely.
-    match (named.contains("(secret)") || !named.contains('('), named.contains("(oversize)")) {
+    let is_for = |reason| is_left_out_for(named, reason);
+    let (is_secret, is_large) = (is_for(Reason::Secret), is_for(Reason::Oversize));
+    // A name that was cut has lost its reason.
+    let is_cut = !named.contains('(');
+    match (is_secret || is_cut, is_large || is_cut) {
         (true, true) => Some(
             "to capture it: rollback.checkpointing.include-secrets and max-file-size in .ic.yaml (docs/CONFIGURATION.md)",
         ),
