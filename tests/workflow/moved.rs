@@ -177,3 +177,53 @@ fn the_first_point_of_a_step_keeps_its_name_when_a_later_attempt_is_undone() {
         (String::new(), String::new(), "p\n".to_owned())
     );
 }
+
+/// A rollback that stopped at an effect: nothing of the files is undone yet, and no effect from before it.
+#[test]
+fn while_a_rollback_is_stopped_nothing_is_called_undone() {
+    let world = with_checkpoints();
+    world.steps(&[
+        "{id: first, phase: one, run: 'echo a > a', compensate: {shell: 'echo first >> OUT/undone'}}",
+        "{id: second, phase: two, run: 'echo b > b', compensate: {shell: 'test -e OUT/ok && echo second >> OUT/undone'}}",
+        "{id: third, run: 'echo c > c', compensate: {shell: 'echo third >> OUT/undone'}}",
+    ]);
+    world.report("workflow run flow.yaml", 0);
+    let run = world.newest_run();
+    world.report(&format!("workflow rollback {run} --yes"), 4);
+    assert_eq!((world.outside.text("undone"), world.text("a")), ("third\n".to_owned(), "a\n".to_owned()));
+    let text = |words: &str| world.call(&format!("{words} {run} --format text")).stdout;
+    let facts = |step: &str| {
+        let log = text("log --all");
+        let line = log
+            .lines()
+            .find(|line| line.contains(&format!("step:{step}")) && !line.contains('←'))
+            .unwrap_or_default()
+            .to_owned();
+        assert!(!line.is_empty(), "{log}");
+        line
+    };
+    for step in ["first", "second", "third"] {
+        assert!(facts(step).ends_with("undone in part"), "{}", facts(step));
+    }
+    let shown = world.report(&format!("workflow show {run}"), 0);
+    let said = |shown: &serde_json::Value| -> Vec<String> {
+        let steps = shown["steps"].as_array().expect("steps");
+        steps
+            .iter()
+            .map(|step| format!("{} {}", step["status"].as_str().expect("a word"), step["undone"]))
+            .collect()
+    };
+    assert_eq!(said(&shown), ["succeeded false", "succeeded false", "rolled_back false"], "{shown}");
+    assert!(!text("workflow show").contains("undone"), "{}", text("workflow show"));
+    world.outside.put("ok", "");
+    world.report(&format!("rollback resume {run} --yes"), 0);
+    assert_eq!(
+        (world.outside.text("undone"), world.text("a")),
+        ("third\nsecond\nfirst\n".to_owned(), String::new())
+    );
+    for step in ["first", "second", "third"] {
+        assert!(facts(step).ends_with("undone"), "{}", facts(step));
+    }
+    let shown = world.report(&format!("workflow show {run}"), 0);
+    assert_eq!(said(&shown), ["rolled_back true"; 3], "{shown}");
+}

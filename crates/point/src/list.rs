@@ -40,6 +40,8 @@ pub struct Listed {
     pub is_at_end: bool,
     /// Whether what began there was rolled back: also at the point to which the run went back, which is a target all the same.
     pub is_undone: bool,
+    /// Whether the rollback of which that is so has not ended: until then some of it may be there, or be there again.
+    pub is_under_way: bool,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -48,6 +50,11 @@ impl Listed {
     /// Whether it stands before the work of a subagent, which goes back with its prompt.
     pub fn is_of_subagent(&self) -> bool {
         self.kind == "dispatch" && self.parent_id.is_some()
+    }
+
+    /// What is said of work that was rolled back; `None`: it stands.
+    pub fn undone(&self) -> Option<&'static str> {
+        self.is_undone.then_some(if self.is_under_way { "undone in part" } else { "undone" })
     }
 
     /// Whether the run can go back to before it, as far as a list tells.
@@ -124,7 +131,24 @@ fn all_listed(
     found: Vec<Found>,
 ) -> Result<Vec<Listed>> {
     let is_reached = |seq: Seq| rollbacks.iter().any(|by| by.status.stands() && by.cut_seq == seq);
-    found.into_iter().map(|one| one.listed(snapshot, run, is_reached)).collect()
+    let unfinished = rollbacks.iter().find(|by| !by.status.is_over());
+    let listed = |one: Found| -> Result<Listed> {
+        let one = one.listed(snapshot, run, is_reached)?;
+        let is_under_way = unfinished.is_some_and(|by| is_of(by, &one));
+        Ok(Listed { is_under_way, ..one })
+    };
+    found.into_iter().map(listed).collect()
+}
+
+/// Whether it is by this rollback that what began at a point is undone.
+fn is_of(rollback: &RollbackRecord, point: &Listed) -> bool {
+    match rollback.only() {
+        Some(work) => {
+            let mut all = rollback.descendants().into_iter().chain([work]);
+            all.any(|one| point.before.as_deref() == Some(one.as_str()))
+        }
+        None => point.taken_back_by.as_ref() == Some(&rollback.id) || point.seq == rollback.cut_seq,
+    }
 }
 
 /// A point before anything is read that only a listed one needs.
@@ -306,6 +330,7 @@ impl Found {
             checkpoint_id: checkpoint.map(|checkpoint| checkpoint.id),
             is_at_end,
             is_undone: self.by.is_some() || is_marked || is_reached(self.seq),
+            is_under_way: false,
             taken_back_by: self.by,
             created_at,
         })

@@ -152,7 +152,7 @@ fn point_row(
                     code { (Shown(&point.reference)) }
                     (changed(files))
                     @if let Some(commits) = commits.filter(|n| *n > 0) { span { (counted(commits, "commit")) } }
-                    @if point.is_undone { span.tag { "undone" } }
+                    @if let Some(undone) = point.undone() { span.tag { (undone) } }
                     @if point.is_pruned { span.tag { "pruned" } }
                     (when(ask.now, point.created_at))
                 }

@@ -23,6 +23,7 @@ shape! {
         /// The newest rollback that stands and went back to before it: then it is not a target. Null: it counts.
         rolled_back_by: Option<String>,
         /// Whether the work that it stands before was undone: so it is also at the point that a rollback went back to, which is still a target.
+        /// While that rollback is not finished, some of the work may be there.
         undone: bool,
     }
 
@@ -298,7 +299,7 @@ fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String
     // Of a move that stands on a branch the branch says it; work is looked for by itself.
     let is_work = matches!(point.kind, "prompt" | "dispatch" | "step");
     let is_told = point.taken_back_by.is_none() || is_work;
-    facts.extend((point.is_undone && is_told).then(|| "undone".to_owned()));
+    facts.extend(point.undone().filter(|_| is_told).map(str::to_owned));
     facts.extend(point.is_pruned.then(|| "pruned".to_owned()));
     facts.extend(point.is_at_end.then(|| "files alone".to_owned()));
     // A line without counts says that nothing changed: where that is not known, it says so.
