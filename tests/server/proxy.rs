@@ -4,8 +4,9 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ic_testkit::Cluster;
 
@@ -110,49 +111,95 @@ impl Shared {
 fn carry(client: TcpStream, server: UnixStream, delay: Duration, shared: &Arc<Shared>) {
     client.set_nodelay(true).expect("no delay of its own");
     let spoke = Arc::new(AtomicBool::new(true));
-    let (mut from_client, mut to_server) =
+    let is_mute = Arc::new(AtomicBool::new(false));
+    let (from_client, to_server) =
         (client.try_clone().expect("a handle"), server.try_clone().expect("a handle"));
     let (its, heard) = (shared.clone(), spoke.clone());
-    let is_mute = Arc::new(AtomicBool::new(false));
-    let mutes = is_mute.clone();
-    std::thread::spawn(move || {
-        // All that was sent together is read together, or the answer to a part of it would seem to have been waited for.
-        let mut buffer = vec![0; 1 << 22];
-        while let Ok(length @ 1..) = from_client.read(&mut buffer) {
-            let bytes = &buffer[..length];
-            // A goodbye waits for no answer.
-            let is_goodbye = bytes == [b'X', 0, 0, 0, 4];
-            let begins_trip = !is_goodbye && heard.swap(false, Ordering::Relaxed);
-            if begins_trip {
-                its.trips.fetch_add(1, Ordering::Relaxed);
-            }
-            std::thread::sleep(delay);
-            let commits = bytes.windows(7).any(|window| window == b"COMMIT\0");
-            let how = its.due(begins_trip, commits);
-            mutes.store(how.is_some(), Ordering::Relaxed);
-            if how != Some(Break::Before) && to_server.write_all(bytes).is_err() {
-                break;
-            }
-            if how.is_some() {
-                // Long enough for the server to carry it out.
-                let _ = from_client.shutdown(Shutdown::Read);
-                std::thread::sleep(Duration::from_millis(100));
-                let _ = from_client.shutdown(Shutdown::Both);
-                break;
-            }
-        }
-        let _ = to_server.shutdown(Shutdown::Both);
+    let sent = on_its_way(from_client.try_clone().expect("a handle"), move |bytes| {
+        // A goodbye waits for no answer.
+        let is_goodbye = bytes == [b'X', 0, 0, 0, 4];
+        let begins_trip = !is_goodbye && heard.swap(false, Ordering::Relaxed);
+        its.trips.fetch_add(usize::from(begins_trip), Ordering::Relaxed);
+        begins_trip
     });
-    let (mut from_server, mut to_client) = (server, client);
+    let (its, mutes) = (shared.clone(), is_mute.clone());
+    std::thread::spawn(move || forward(&sent, delay, &from_client, to_server, &its, &mutes));
+    let (answered, mut to_client) = (on_its_way(server, |_| false), client);
     std::thread::spawn(move || {
-        let mut buffer = vec![0; 1 << 16];
-        while let Ok(length @ 1..) = from_server.read(&mut buffer) {
-            std::thread::sleep(delay);
+        while let Ok(part) = answered.recv() {
+            part.arrive(delay);
             spoke.store(true, Ordering::Relaxed);
-            if is_mute.load(Ordering::Relaxed) || to_client.write_all(&buffer[..length]).is_err() {
+            if is_mute.load(Ordering::Relaxed) || to_client.write_all(&part.bytes).is_err() {
                 break;
             }
         }
         let _ = to_client.shutdown(Shutdown::Both);
     });
+}
+
+/// What was sent at once, as it leaves.
+struct Part {
+    left: Instant,
+    bytes: Vec<u8>,
+    begins_trip: bool,
+}
+
+impl Part {
+    /// Waits until it is there.
+    fn arrive(&self, delay: Duration) {
+        std::thread::sleep((self.left + delay).saturating_duration_since(Instant::now()));
+    }
+}
+
+/// What comes from an end, as soon as it is sent: what is on its way holds up nothing that follows, as in a network. Were it held up, the
+/// last of much that was sent together would seem to have waited for the answer to its beginning.
+fn on_its_way(
+    mut from: impl Read + Send + 'static,
+    begins_trip: impl Fn(&[u8]) -> bool + Send + 'static,
+) -> Receiver<Part> {
+    let (sends, receives) = channel();
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(length @ 1..) = from.read(&mut buffer) {
+            let bytes = buffer[..length].to_vec();
+            let begins_trip = begins_trip(&bytes);
+            if sends.send(Part { left: Instant::now(), bytes, begins_trip }).is_err() {
+                break;
+            }
+        }
+    });
+    receives
+}
+
+/// Hands on to the server what the client sends, up to a break that is due.
+fn forward(
+    sent: &Receiver<Part>,
+    delay: Duration,
+    client: &TcpStream,
+    mut server: UnixStream,
+    shared: &Shared,
+    mutes: &AtomicBool,
+) {
+    while let Ok(mut part) = sent.recv() {
+        part.arrive(delay);
+        // A break takes all that was sent together.
+        for more in sent.try_iter() {
+            part.bytes.extend(more.bytes);
+            part.begins_trip |= more.begins_trip;
+        }
+        let commits = part.bytes.windows(7).any(|window| window == b"COMMIT\0");
+        let how = shared.due(part.begins_trip, commits);
+        mutes.store(how.is_some(), Ordering::Relaxed);
+        if how != Some(Break::Before) && server.write_all(&part.bytes).is_err() {
+            break;
+        }
+        if how.is_some() {
+            // Long enough for the server to carry it out.
+            let _ = client.shutdown(Shutdown::Read);
+            std::thread::sleep(Duration::from_millis(100));
+            let _ = client.shutdown(Shutdown::Both);
+            break;
+        }
+    }
+    let _ = server.shutdown(Shutdown::Both);
 }
