@@ -4,6 +4,7 @@ A shadow git is a repository whose directory lies elsewhere and whose work tree 
 their checkpoints.
 """
 
+import dataclasses
 import os
 import random
 import shutil
@@ -13,6 +14,7 @@ import time
 
 from common import ENV, in_turn, once, scratch
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 WHO = ["-c", "user.name=bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]
 
 
@@ -75,6 +77,19 @@ class Tree:
         return sum(os.path.getsize(os.path.join(self.store, name)) for name in names)
 
 
+def bare_looks(tree):
+    """What looks at each file once with two threads and does nothing else, and its seconds: no capture that does so takes less."""
+    program = os.path.join(tree.home, "lstats")
+    subprocess.run(["cc", "-O2", "-pthread", "-o", program, os.path.join(HERE, "lstats.c")], check=True)
+    paths = "\0".join(tree.paths) + "\0"
+
+    def look():
+        sample = once([program], stdin=paths)
+        return dataclasses.replace(sample, seconds=float(sample.out))
+
+    return look
+
+
 def settle(tree):
     """What was touched lately is read again by both: lets them see it settled, as it is between an agent's steps."""
     time.sleep(2.2)
@@ -113,6 +128,8 @@ def compare(report, files):
         settle(tree)
         rounds = 3 if report.quick else 11
         report.ratio("nothing changed", *in_turn(rounds, lambda _: mine("create"), lambda _: tree.git("add", ".")), limit=unchanged)
+        look = bare_looks(tree)
+        report.ratio("of it: one lstat a file", *in_turn(rounds, lambda _: look(), lambda _: tree.git("add", ".")))
         changed = []
         for _ in range(rounds):
             tree.edit(10)
