@@ -53,6 +53,29 @@ fn after_a_rollback_the_next_command_runs_the_workflow_again() {
     assert_eq!(world.report(&format!("status {run}"), 0)["unfinished"], serde_json::json!([]));
 }
 
+#[test]
+fn a_step_whose_effect_alone_was_undone_says_so_until_it_runs_again() {
+    let world = with_checkpoints();
+    world.flow(&[("a", &[]), ("b", &["a"])]);
+    world.outside.put("spoil-do-b", "");
+    world.report("workflow run flow.yaml --on-failure stop", 1);
+    let run = world.newest_run();
+    let shown = || {
+        let report = world.report(&format!("workflow show {run}"), 0);
+        let steps = report["steps"].as_array().expect("steps").clone();
+        let text = world.call(&format!("workflow show {run} --format text")).stdout;
+        let of_steps = steps.iter().map(|step| step["effect_undone"] == true).collect::<Vec<_>>();
+        (of_steps, text.contains("its effect is undone"), text.contains("nothing is rolled back"))
+    };
+    assert_eq!(shown(), (vec![false, false], false, true));
+    world.report(&format!("compensation run {run} --step a --yes"), 0);
+    assert_eq!(shown(), (vec![true, false], true, false));
+    world.outside.remove("spoil-do-b");
+    assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
+    assert_eq!(shown(), (vec![false, false], false, false));
+    world.assert_each_stands_once(&[("a", &[]), ("b", &["a"])], "run again");
+}
+
 /// Whether its effect still stands when the process of an undo died, nobody knows: the step makes it again, under a new key.
 #[test]
 fn a_step_whose_undo_was_cut_off_is_run_again() {

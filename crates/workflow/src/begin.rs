@@ -21,7 +21,7 @@ use crate::flow::{Flow, Ui};
 use crate::may::{may_resume, may_roll_back};
 use crate::options::{Overrides, check, check_strategy, options};
 use crate::report::{Report, Status, TakenBack};
-use crate::show::show;
+use crate::show::{is_undone_alone, show};
 use crate::table::{self, Failure, State, StepRow, StepState, Workflow};
 
 /// The project in which a workflow is executed, and how.
@@ -333,15 +333,11 @@ impl Flow<'_> {
         }
     }
 
-    /// The steps that ended well and whose effects were undone since, or perhaps: the process of its undo died.
+    /// The steps that ended well and whose effects alone were undone since.
     fn undone(&self) -> Result<Vec<usize>> {
         let all = self.kernel.read(|snapshot| ic_saga::compensation::list(snapshot, &self.run.id))?;
-        let is_undone = |row: &StepRow| {
-            let own = |one: &&ic_saga::Compensation| row.compensation_id.as_ref() == Some(&one.id);
-            all.iter().find(own).is_some_and(|one| one.state == ic_saga::State::Done || one.is_cut_off())
-        };
-        let succeeded = self.rows.iter().filter(|(_, row)| row.state == StepState::Succeeded);
-        Ok(succeeded.filter(|(_, row)| is_undone(row)).map(|(at, _)| *at).collect())
+        let undone = self.rows.iter().filter(|(_, row)| is_undone_alone(&all, row));
+        Ok(undone.map(|(at, _)| *at).collect())
     }
 
     pub(crate) fn set_state(&mut self, state: State, failed: Option<&Failure>) -> Result<()> {

@@ -45,6 +45,8 @@ pub struct StepReport {
     pub is_undone: bool,
     /// It is undone, and what it did outside of the project is not: its effect was passed over.
     pub is_effect_left: bool,
+    /// It ended well and stands, and its effect alone was undone since, or perhaps: resuming the workflow runs it again.
+    pub is_effect_undone: bool,
     /// What is known of it, if it was begun.
     pub row: Option<StepRow>,
 }
@@ -164,6 +166,7 @@ impl Flow<'_> {
                 state,
                 is_rolled_back: false,
                 is_undone: false,
+                is_effect_undone: false,
                 is_effect_left: false,
                 row,
             }

@@ -4,11 +4,12 @@ use ic_base::Result;
 use ic_kernel::Kernel;
 use ic_ops::status::Unfinished;
 use ic_phase::{Run, RunStatus};
+use ic_saga::{Compensation, State as CompensationState};
 use ic_store::Snapshot;
 
 use crate::definition::{Action, Definition};
 use crate::report::{Report, Status, StepReport};
-use crate::table::{self, State, StepState, Tried, Workflow};
+use crate::table::{self, State, StepRow, StepState, Tried, Workflow};
 
 /// How far a workflow is. Nothing is written.
 pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
@@ -91,6 +92,7 @@ fn steps_of(
 ) -> Result<(Vec<StepReport>, bool)> {
     let standing = table::steps(snapshot, &run.id, run.epoch)?;
     let tried = table::tried(snapshot, &run.id)?;
+    let effects = ic_saga::compensation::list(snapshot, &run.id)?;
     let last_try = tried.iter().map(|tried| tried.epoch).max();
     // A rollback raises the epoch, and the next step that begins has it.
     let is_back = matches!(workflow.state, State::RollingBack | State::RolledBack)
@@ -108,6 +110,8 @@ fn steps_of(
         has_rolled_back |= has_gone;
         // Its work is marked when a rollback begins, and may be there until that ends.
         let is_undone = has_gone && run.status != RunStatus::RollingBack;
+        let is_effect_undone =
+            run.status != RunStatus::RollingBack && stands.is_some_and(|row| is_undone_alone(&effects, row));
         let needs_undo = !step.compensate.as_ref().is_some_and(|undo| matches!(undo.action, Action::Skip(_)));
         let is_effect_left =
             is_undone && needs_undo && told.is_some_and(|told| told.is_back() && !told.is_rolled_back());
@@ -120,9 +124,17 @@ fn steps_of(
             is_rolled_back,
             is_undone,
             is_effect_left,
+            is_effect_undone,
             row,
         }
     });
     let steps = steps.collect();
     Ok((steps, has_rolled_back))
+}
+
+/// Whether a step ended well and its effect, one of `all`, was undone since without the rest of it, or perhaps: the process of its undo died.
+pub(crate) fn is_undone_alone(all: &[Compensation], row: &StepRow) -> bool {
+    let own = |one: &&Compensation| row.compensation_id.as_ref() == Some(&one.id);
+    let is_gone = |one: &Compensation| one.state == CompensationState::Done || one.is_cut_off();
+    row.state == StepState::Succeeded && all.iter().find(own).is_some_and(is_gone)
 }

@@ -47,6 +47,8 @@ shape! {
         /// Whether a rollback that has ended went back to before it, and it was not begun again since. What it did outside of the
         /// project is undone too where the status is `rolled_back`.
         undone: bool = step.is_undone,
+        /// Whether it stands, and its effect alone was undone since: an unfinished workflow that is resumed runs it again.
+        effect_undone: bool = step.is_effect_undone,
         dispatch_id: Option<String> = row.and_then(|row| row.dispatch_id.as_ref()).map(ToString::to_string),
         /// The tree as it was before the step.
         checkpoint_id: Option<String> =
@@ -176,6 +178,7 @@ pub(crate) fn steps(report: &Report) -> String {
             (true, true) => "undone; its effect outside is left".to_owned(),
             (true, false) if error.is_empty() => "undone".to_owned(),
             (true, false) => format!("undone; {error}"),
+            (false, _) if step.is_effect_undone => "its effect is undone".to_owned(),
             (false, _) => error.to_owned(),
         };
         table.row(vec![
@@ -271,7 +274,12 @@ fn verdict(report: &Report) -> String {
             what_happened(report)
         ),
         Status::Stopped => {
-            format!("{} {}; nothing was rolled back.", styled(style::WARN, "Stopped."), what_happened(report))
+            let is_any_undone = report
+                .steps
+                .iter()
+                .any(|step| step.is_undone || step.is_rolled_back || step.is_effect_undone);
+            let rest = if is_any_undone { "what is undone says so above" } else { "nothing is rolled back" };
+            format!("{} {}; {rest}.", styled(style::WARN, "Stopped."), what_happened(report))
         }
         Status::Running => format!("The run {run} is running, or was interrupted."),
         Status::Cancelled => {
