@@ -299,3 +299,46 @@ fn the_preview_of_an_abort_takes_an_interrupted_restore_to_be_finished() {
     assert_eq!(changes(&preview), changes(&done));
     world.state().assert_outside_is(&before, "given up");
 }
+
+/// What a report names of files: each path and what becomes of it.
+fn files_of(report: &Value) -> Vec<Value> {
+    let files = report["files"].as_array().map_or_else(|| vec![report["files"].clone()], Clone::clone);
+    let changes = files.iter().flat_map(|one| one["changes"].as_array().cloned().unwrap_or_default());
+    changes.map(|one| json!([one["path"], one["change"]])).collect()
+}
+
+#[test]
+fn a_restore_that_died_belongs_to_what_resuming_says_it_restores() {
+    let world = story();
+    world.save(&WHOLE);
+    let words = world.all("a", &["--yes", "--json"]);
+    let usual = files_of(&world.cli.json(&words));
+    let kept = |world: &World| {
+        let shown = world.cli.json(["rollback", "show", &world.run, "--json"]);
+        let steps = shown["steps"].as_array().expect("steps").clone();
+        steps.into_iter().find(|step| step["layer"] == "tree").expect("its step")["made"]["path_count"]
+            .clone()
+    };
+    let (wanted, as_kept) = (world.state(), kept(&world));
+    assert!(!usual.is_empty() && as_kept.as_u64() > Some(0), "{usual:?}: {as_kept}");
+    let mut died_in_it = 0;
+    for from_the_last in 1..14 {
+        world.reset(&WHOLE);
+        dead_before(&world, &words, from_the_last);
+        let resume = ["rollback", "resume", &world.run, "--json"];
+        if world.cli.run([&resume[..], &["--dry-run"]].concat()).code != Some(0) {
+            break;
+        }
+        let is_under_way = asked(&world.cli, "SELECT count(*) FROM restores WHERE state <> 'applied'") > 0;
+        let preview = world.cli.json([&resume[..], &["--dry-run"]].concat());
+        world.cli.ok([&resume[..], &["--yes"]].concat());
+        let when = format!("it died before the commit that is {from_the_last}. from the last");
+        if is_under_way {
+            died_in_it += 1;
+            assert_eq!(files_of(&preview), usual, "{when}: the preview");
+        }
+        assert_eq!(kept(&world), as_kept, "{when}: what is kept of it");
+        world.state().assert_is(&wanted, &when);
+    }
+    assert!(died_in_it > 0);
+}

@@ -144,11 +144,24 @@ fn a_refused_redo_shows_what_it_would_restore_with_all_that_refuses_it() {
 fn a_commit_since_stands_against_it() {
     let world = story();
     let id = id_of(&world.roll_back("a", &[]));
+    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let short = |sha: &str| sha[..8].to_owned();
+    let branch = world.git(&["branch", "--show-current"]);
+    let left = short(&world.git(&["rev-parse", "HEAD"]));
     let sha = world.commit("mine");
-    let line =
-        refused(&world, &["rollback", "undo", &id, "--without-effects", "--yes", "--json"], "file_conflict");
-    assert!(line.contains(".git"), "{line}");
+    let line = refused(&world, &undo, "file_conflict");
+    let moved = format!("HEAD, which is at {branch} ({}) and was at {branch} ({left}).", short(&sha));
+    assert!(line.contains(&moved) && line.contains("\"paths\":[\".git\"]"), "{moved}: {line}");
     assert_eq!(world.git(&["rev-parse", "HEAD"]), sha);
+    world.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    world.git(&["switch", "-q", "-c", "other"]);
+    let line = refused(&world, &undo, "file_conflict");
+    assert!(line.contains(&format!("HEAD, which is at other ({left}) and was at {branch}")), "{line}");
+    world.git(&["switch", "-q", &branch]);
+    world.write("README", "for later\n");
+    world.git(&["stash", "-q"]);
+    let line = refused(&world, &undo, "file_conflict");
+    assert!(line.contains("changed since: the stash."), "{line}");
 }
 
 #[test]

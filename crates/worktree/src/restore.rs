@@ -39,7 +39,7 @@ pub use settled::settle_note;
 
 pub use back::{
     NotYet, TreeChanges, changed_by, changed_since, changes_between, merge_back, path_option, restores_since,
-    settle, take_changes_back, take_restore_back,
+    settle, steps_of, take_changes_back, take_restore_back,
 };
 pub use request::{Conflict, Report, Request, Status, Watch};
 

@@ -3,11 +3,12 @@
 pub(super) mod around;
 mod back;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
 use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::plan::Step as PlanStep;
 use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::dispatch;
 use ic_journal::{Course, Layer as Name, Step, layer};
@@ -15,8 +16,8 @@ use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_session::call;
 use ic_worktree::{
-    Conflict, Deed, Report, RestoreRequest, Settings, Warning, Which, Workspace, files_of_database,
-    restore_into, restore_without, restores_since, root_of,
+    Conflict, Deed, Report, RestoreRequest, Settings, Status as RestoreStatus, Warning, Which, Workspace,
+    files_of_database, restore_into, restore_without, restores_since, root_of, steps_of,
 };
 use serde_json::{Value, json};
 
@@ -38,10 +39,12 @@ impl Layer for Tree {
             return back::go(site, course, work).map(|()| Value::Null);
         }
         let goal = Goal::of(site.kernel, site.settings, site.covered)?;
-        let report = match goal.restore_as_seen(site) {
+        let earlier = goal.restored_before()?;
+        let mut report = match goal.restore_as_seen(site) {
             Ok(report) => report,
             Err(error) => return Err(goal.explained(error)),
         };
+        add_earlier(&mut report, earlier);
         work.own_commits.clone_from(&goal.own_commits);
         work.commits = match &report.git {
             Some(git) => {
@@ -217,6 +220,16 @@ impl<'a> Goal<'a> {
         }
     }
 
+    /// What this rollback set out to restore before, when it stopped or its process died.
+    fn restored_before(&self) -> Result<Vec<PlanStep>> {
+        let Some(remembered) = self.covered.remembered() else { return Ok(Vec::new()) };
+        let mut steps = Vec::new();
+        for restore in restores_since(&self.workspace, &self.target.id, remembered.seq, true)? {
+            steps.extend(steps_of(&self.workspace, &restore)?);
+        }
+        Ok(steps)
+    }
+
     /// What the step is remembered with.
     fn detail(&self, report: &Report) -> Result<Value> {
         let Some(remembered) = self.covered.remembered() else { return Ok(Value::Null) };
@@ -264,6 +277,20 @@ impl<'a> Goal<'a> {
             _ => error,
         }
     }
+}
+
+/// Makes a report one of the whole: what an earlier go restored was found as it should be, and is not in the plan of this one.
+fn add_earlier(report: &mut Report, earlier: Vec<PlanStep>) {
+    let mut all: BTreeMap<Vec<u8>, PlanStep> =
+        earlier.into_iter().map(|step| (step.path.0.clone(), step)).collect();
+    if all.is_empty() {
+        return;
+    }
+    if report.status == RestoreStatus::UpToDate {
+        report.status = RestoreStatus::Restored;
+    }
+    all.extend(report.plan.steps.drain(..).map(|step| (step.path.0.clone(), step)));
+    report.plan.steps.extend(all.into_values());
 }
 
 /// The checkpoint of the place that the cut is at. Errors: `no_checkpoint`: never "the nearest".

@@ -20,7 +20,7 @@ use super::super::shot::{GitPart, Purpose};
 use super::super::workspace::{Workspace, require_kept};
 use super::as_if::{AsIf, differences, paths_of};
 use super::request::{Report, Request, Watch};
-use super::{planned, run};
+use super::{differs, planned, run};
 
 /// What restores of a workspace changed that undid one piece of work, oldest first. `None`: nothing of that is merged, because one changed a
 /// database with what stands beside it, which is restored whole.
@@ -108,6 +108,13 @@ pub fn restores_since(
     })?;
     finished.retain(|restore| restore.seq > since && restore.target_id == *target);
     Ok(finished)
+}
+
+/// What a restore set out to change, as its journal has it.
+///
+/// Errors: `corrupt` if its plan cannot be read.
+pub fn steps_of(workspace: &Workspace<'_>, restore: &Restore) -> Result<Vec<Step>> {
+    planned::read_plan(workspace, restore).map(|plan| plan.steps)
 }
 
 /// Takes one restore of a workspace back: the tree is as it was before, where that restore changed it. `not_yet`: later restores that a
@@ -251,12 +258,12 @@ struct Known {
 }
 
 /// What these restores changed and is now neither as the last of them left it nor as one of them found it: others changed it since.
-/// `older`: changes from before the restores, of which some may be undone already, too. Git's state is named `.git`.
+/// `older`: changes from before the restores, of which some may be undone already, too.
 pub fn changed_since(
     workspace: &Workspace<'_>,
     restores: &[Restore],
     older: &[TreeChanges],
-) -> Result<Vec<PathText>> {
+) -> Result<Vec<Changed>> {
     let Some(last) = restores.last() else { return Ok(Vec::new()) };
     let mut paths = paths_of(workspace, restores)?;
     // Between what it found and what it will leave nobody can tell its work from another's; its end is what counts.
@@ -281,19 +288,45 @@ pub fn changed_since(
             is_known |= workspace.node(tree, &path)? == here;
         }
         if !is_known {
-            changed.push(PathText(path));
+            changed.push(Changed::file(path));
         }
     }
-    if has_git && !known.iter().any(|state| is_same_place(state.git.as_ref(), now.manifest.git.as_ref())) {
-        changed.push(PathText(b".git".to_vec()));
+    let here = now.manifest.git.as_ref();
+    if has_git && !known.iter().any(|state| is_same_place(state.git.as_ref(), here)) {
+        changed.push(Changed::git(known.last().and_then(|left| left.git.as_ref()), here));
     }
     Ok(changed)
 }
 
+/// Something that others changed since.
+pub struct Changed {
+    /// Git's state is named `.git`.
+    pub path: PathText,
+    /// How a message names it: a path, or what moved of git and where it is now.
+    pub shown: String,
+}
+
+impl Changed {
+    fn file(path: Vec<u8>) -> Self {
+        Self { shown: path_from_bytes(&path).display().to_string(), path: PathText(path) }
+    }
+
+    /// What of HEAD, its branch and the stash is another than it was left.
+    fn git(left: Option<&GitState>, here: Option<&GitState>) -> Self {
+        let shown = match left.zip(here) {
+            Some((left, here)) if !differs::stand_alike(left, here) => {
+                format!("HEAD, which is at {} and was at {}", differs::place(here), differs::place(left))
+            }
+            Some(_) => "the stash".to_owned(),
+            None => "git's state".to_owned(),
+        };
+        Self { path: PathText(b".git".to_vec()), shown }
+    }
+}
+
 /// Whether HEAD, its branch and the stash are the same: what work after a restore moves.
 fn is_same_place(a: Option<&GitState>, b: Option<&GitState>) -> bool {
-    a.zip(b)
-        .is_some_and(|(a, b)| a.head == b.head && a.standing_on() == b.standing_on() && a.stash == b.stash)
+    a.zip(b).is_some_and(|(a, b)| differs::stand_alike(a, b) && a.stash == b.stash)
 }
 
 impl Workspace<'_> {

@@ -95,11 +95,7 @@ fn git_that_differs(git: &GitRestore, now: &GitState) -> Vec<(PathText, String)>
     let (wanted, here) = (branches(&git.target), branches(now));
     let moved = branches_that_differ(&branches(&git.meant), &here, |name| wanted.get(name) == here.get(name));
     let mut said: Vec<String> = moved.into_iter().map(|(why, _)| why).collect();
-    if (git.target.standing_on(), &git.target.head) != (now.standing_on(), &now.head) {
-        let place = |state: &GitState| match state.standing_on() {
-            Some(branch) => format!("{branch} ({})", short(state.head.as_ref())),
-            None => short(state.head.as_ref()),
-        };
+    if !stand_alike(&git.target, now) {
         said.push(format!("HEAD is at {}, and was at {}", place(now), place(&git.target)));
     }
     let parts = [("index", git.target.index == now.index), ("stash", git.target.stash == now.stash)];
@@ -107,6 +103,19 @@ fn git_that_differs(git: &GitRestore, now: &GitState) -> Vec<(PathText, String)>
         parts.iter().filter(|(_, is_same)| !is_same).map(|(part, _)| format!("the {part} is not as it was")),
     );
     said.into_iter().map(of_git).collect()
+}
+
+/// Whether HEAD is on the same branch and commit.
+pub(super) fn stand_alike(a: &GitState, b: &GitState) -> bool {
+    (a.standing_on(), &a.head) == (b.standing_on(), &b.head)
+}
+
+/// Where HEAD is: its branch and commit.
+pub(super) fn place(state: &GitState) -> String {
+    match state.standing_on() {
+        Some(branch) => format!("{branch} ({})", short(state.head.as_ref())),
+        None => short(state.head.as_ref()),
+    }
 }
 
 type Branches = BTreeMap<Vec<u8>, String>;

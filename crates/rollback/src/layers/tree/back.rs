@@ -295,7 +295,6 @@ fn by_hand(back_to: &CheckpointId, path: &str, error: Diagnosis) -> Diagnosis {
 fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore], effects: &[TreeChanges]) -> Result<()> {
     let changed = ic_worktree::changed_since(workspace, restores, effects)?;
     let Some(first) = changed.first() else { return Ok(()) };
-    let shown = |path: &[u8]| path_from_bytes(path).display().to_string();
     let others = match changed.len() - 1 {
         0 => String::new(),
         n => format!(", and {n} more"),
@@ -310,11 +309,8 @@ fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore], effects: &
     });
     Err(Diagnosis::new(
         Code::FileConflict,
-        format!(
-            "What the rollback restored changed since: {}{others}. Nothing was changed.",
-            shown(&first.0)
-        ),
+        format!("What the rollback restored changed since: {}{others}. Nothing was changed.", first.shown),
     )
     .hint(hint)
-    .detail("paths", changed.iter().map(|path| shown(&path.0)).collect::<Vec<_>>()))
+    .detail("paths", changed.iter().map(|one| String::from_utf8_lossy(&one.path.0)).collect::<Vec<_>>()))
 }
