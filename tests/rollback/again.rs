@@ -1,6 +1,6 @@
 //! `ic undo` and `ic redo`: what a person types who does not want to think.
 
-use ic_testkit::{Terminal, World};
+use ic_testkit::{Terminal, World, living_process};
 
 use crate::world::{Work as _, in_git};
 
@@ -113,6 +113,46 @@ fn where_there_is_no_run_the_tree_goes_back_and_comes_back() {
     world.ic(&["undo", &format!("checkpoint:{first}"), "--yes"]);
     assert_eq!(world.read("file").as_deref(), Some("one\n"));
     assert_eq!(code(&world, &["undo", "dispatch:0123456789", "--yes"]).0, Some(3));
+}
+
+#[test]
+fn where_there_is_no_run_only_the_layers_that_are_named_go_back() {
+    let world = in_git();
+    world.write("file", "one\n");
+    let head = world.commit("one");
+    let first = format!("checkpoint:{}", world.ic(&["checkpoint", "create"]));
+    let work = || {
+        world.write("file", "two\n");
+        world.commit("two")
+    };
+    let stands = || (world.read("file").expect("the file"), world.git(&["rev-parse", "HEAD"]));
+    let later = work();
+    let dump = world.cli.dump();
+    for layers in ["workflow", "effects", "data", "files,data"] {
+        let words = ["undo", &first, "--layer", layers, "--yes"];
+        assert_eq!(code(&world, &words), (Some(3), "usage".to_owned()), "{layers}");
+    }
+    assert_eq!(world.cli.dump(), dump);
+    let undo = |rest: &[&str]| world.ic(&[&["undo", first.as_str(), "--yes"], rest].concat());
+    undo(&["--layer=files"]);
+    assert_eq!(stands(), ("one\n".to_owned(), later.clone()));
+    world.git(&["reset", "-q", "--hard"]);
+    undo(&["--layer=git"]);
+    assert_eq!(stands(), ("two\n".to_owned(), head.clone()));
+    world.git(&["reset", "-q", "--hard", &later]);
+    undo(&["--layer=files,git"]);
+    assert_eq!(stands(), ("one\n".to_owned(), head));
+    // Each flag decides its own question.
+    let run = world.ic(&["run", "create", "--goal", "Work", "--phases", "a,b"]);
+    let worker = world.ic(&["dispatch", "create", &run, "--name", "worker"]);
+    let pid = living_process().to_string();
+    world.ic(&["dispatch", "start", &worker, "--pid", &pid]);
+    world.write("file", "two\n");
+    for flag in ["--force-files", "--force-commits", "--past-pivot"] {
+        let words = ["undo", &first, "--yes", flag];
+        assert_eq!(code(&world, &words), (Some(1), "work_running".to_owned()), "{flag}");
+    }
+    undo(&["--force-workers"]);
 }
 
 #[test]

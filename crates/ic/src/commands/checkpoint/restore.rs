@@ -91,7 +91,8 @@ const STRATEGIES: &[(Strategy, &str)] = &[
 pub(crate) struct RestoreFlags {
     pub(crate) dry_run: bool,
     pub(crate) expect_plan: Option<String>,
-    pub(crate) force: bool,
+    pub(crate) strategy: Option<Strategy>,
+    pub(crate) force: Force,
     pub(crate) keep_theirs: bool,
     pub(crate) yes: bool,
 }
@@ -99,8 +100,9 @@ pub(crate) struct RestoreFlags {
 impl RestoreFlags {
     /// Restores the working tree to a checkpoint.
     pub(crate) fn restore(self, session: &mut Session, checkpoint: &str) -> Result<Exit> {
+        let (strategy, force) = (self.strategy, self.force);
         let common = self.common();
-        let request = RestoreRequest { which: Which::Id(checkpoint), ..common.request() };
+        let request = RestoreRequest { which: Which::Id(checkpoint), strategy, force, ..common.request() };
         common.run(session, &request, ic_worktree::restore)
     }
 
@@ -110,8 +112,8 @@ impl RestoreFlags {
     }
 
     fn common(self) -> Common {
-        let Self { dry_run, expect_plan, force, keep_theirs, yes } = self;
-        Common { dry_run, expect_plan, force, keep_theirs, yes, door: Door { dispatch: None } }
+        let Self { dry_run, expect_plan, keep_theirs, yes, .. } = self;
+        Common { dry_run, expect_plan, force: false, keep_theirs, yes, door: Door { dispatch: None } }
     }
 }
 
