@@ -37,6 +37,22 @@ fn assert_behind(cli: &Cli, why: &str) {
     assert!(health.stdout.contains("--accept-older"), "{why}: {health:?}");
     let refused = cli.refused(["run", "create", "--goal", "n", "--phases", "a,b"]);
     assert_eq!(refused, (Some(2), "ledger_behind".to_owned()), "{why}");
+    // A look ends as the call would.
+    let previews: [&[&str]; 9] = [
+        &["undo"],
+        &["redo"],
+        &["run", "rollback", "@", "--to-phase", "a"],
+        &["rollback", "undo", "0123456789"],
+        &["rollback", "resume", "0123456789"],
+        &["rollback", "abort", "0123456789"],
+        &["compensation", "run", "@"],
+        &["checkpoint", "restore", "--latest"],
+        &["checkpoint", "prune", "--older-than", "1d"],
+    ];
+    for words in previews {
+        let refused = cli.refused([words, &["--dry-run"]].concat());
+        assert_eq!(refused, (Some(2), "ledger_behind".to_owned()), "{why}: {words:?}");
+    }
     cli.ok(["health", "--accept-older"]);
     runs(cli, 1);
     assert!(cli.ok(["events", "verify"]).contains("\"ok\":true"), "{why}");

@@ -136,6 +136,15 @@ impl Session {
         Ok(kernel)
     }
 
+    /// The open ledger, for a call that changes something or says what it would change: the one is refused where the other is.
+    ///
+    /// Errors: `ledger_behind`.
+    pub(crate) fn kernel_to_change(&self, dispatch: Option<&str>) -> Result<Kernel> {
+        let kernel = self.kernel_for(dispatch)?;
+        kernel.ledger.require_newest()?;
+        Ok(kernel)
+    }
+
     /// In the shell of a coding agent `@` means the run of its session, and what is written is written for the prompt that it works on.
     fn join_session(&self, kernel: &mut Kernel) -> Result<()> {
         let Some((client, client_id)) = &self.environment.session else { return Ok(()) };

@@ -104,7 +104,7 @@ impl File {
     /// Errors: `busy` when other writers held the ledger past the timeout; `disk_full`; `ledger_behind`.
     pub(crate) fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
         self.require_room()?;
-        self.remembered.borrow().require_newest()?;
+        self.require_newest()?;
         // The last rank: every process needs the ledger, so nothing else is waited for under its lock.
         let _held = Held::new(Rank::Ledger);
         self.statement("BEGIN IMMEDIATE", "waiting for the ledger")?;
@@ -167,6 +167,11 @@ impl File {
     /// The newest event of the ledger and of what its store remembers, if the store has held a newer one or another.
     pub(crate) fn behind(&self) -> Option<Behind> {
         self.remembered.borrow().behind().cloned()
+    }
+
+    /// Errors: `ledger_behind`.
+    pub(crate) fn require_newest(&self) -> Result<()> {
+        self.remembered.borrow().require_newest()
     }
 
     /// What was just written is read by others from the file alone.

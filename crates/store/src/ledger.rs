@@ -158,6 +158,14 @@ impl Ledger {
         self.behind().map(|behind| said(&self.path, &behind))
     }
 
+    /// Errors: `ledger_behind` where nothing is written before the ledger is accepted as it is.
+    pub fn require_newest(&self) -> Result<()> {
+        match &self.backend {
+            Backend::File(file) => file.require_newest(),
+            Backend::Server(_) => Ok(()),
+        }
+    }
+
     /// What was just written is read by others from the file alone.
     pub(crate) fn keep_in_file(&self) {
         if let Backend::File(file) = &self.backend {

@@ -45,7 +45,7 @@ pub(crate) struct Redo {
 impl Redo {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         input::optional_text("--reason", self.reason.as_deref())?;
-        let kernel = session.kernel()?;
+        let kernel = session.kernel_to_change(None)?;
         ic_rollback::require_whole(&kernel)?;
         let run = match &self.run {
             Some(run) => Some(kernel.read(|snapshot| kernel.run(snapshot, run))?),

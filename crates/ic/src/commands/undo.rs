@@ -67,7 +67,7 @@ pub(crate) struct Undo {
 
 impl Undo {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let kernel = session.kernel()?;
+        let kernel = session.kernel_to_change(None)?;
         ic_rollback::require_whole(&kernel)?;
         if let Some(id) = self.only() {
             // An unknown one is no checkpoint that could be restored instead.

@@ -43,7 +43,7 @@ impl Prune {
     }
 
     fn prune(&self, session: &Session, is_tight: bool) -> Result<Pruned> {
-        let kernel = session.kernel()?;
+        let kernel = session.kernel_to_change(None)?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
         if self.automatic {

@@ -177,7 +177,7 @@ impl Common {
         request: &RestoreRequest<'_>,
         deed: Deed,
     ) -> Result<Exit> {
-        let kernel = session.kernel_for(self.door.as_deref())?;
+        let kernel = session.kernel_to_change(self.door.as_deref())?;
         let settings = session.checkpoint_settings(&kernel)?;
         let watch = Watch::default();
         let shows = session.shows_progress();

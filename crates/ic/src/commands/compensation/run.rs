@@ -88,7 +88,7 @@ impl Undo {
             skip: (&left, input::optional_text("--reason", self.reason.as_deref())?.unwrap_or_default()),
             interrupted: Arc::default(),
         };
-        let kernel = session.kernel_for(self.door.as_deref())?;
+        let kernel = session.kernel_to_change(self.door.as_deref())?;
         let settings = session.checkpoint_settings(&kernel)?;
         let mut progress = Progress::new(session);
         if !self.dry_run && !self.yes {

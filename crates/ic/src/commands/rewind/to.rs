@@ -52,7 +52,7 @@ fn pair(text: &str) -> std::result::Result<(String, String), String> {
 impl To {
     /// Shows what would be done and asks on a terminal; elsewhere it needs `--yes`.
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let kernel = session.kernel_for(self.door.as_deref())?;
+        let kernel = session.kernel_to_change(self.door.as_deref())?;
         let config = session.config(&kernel.project.root)?.config;
         let Found { setup, warning } = ic_rows::setup(&kernel, &config)?;
         session.output.warn_all(&warning);

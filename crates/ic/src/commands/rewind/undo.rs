@@ -27,7 +27,7 @@ pub(crate) struct Undo {
 
 impl Undo {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let kernel = session.kernel()?;
+        let kernel = session.kernel_to_change(None)?;
         let busy_timeout = session.options().busy_timeout;
         let preview = || ic_rows::preview_undo(&kernel, busy_timeout, &self.id);
         if self.dry_run {

@@ -32,7 +32,7 @@ impl Abort {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let preview = || {
-            let kernel = session.kernel()?;
+            let kernel = session.kernel_to_change(None)?;
             let settings = settings(session, &kernel, &self.id)?;
             ic_rollback::preview_abort(&kernel, &settings, &self.id, &watch()?)
         };
@@ -56,7 +56,7 @@ impl Abort {
         if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);
         }
-        let kernel = session.kernel()?;
+        let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
         let mut progress = Progress::new(session);
         let undone = ic_rollback::abort(&kernel, &settings, (&self.id, reason), &mut progress, &watch()?)?;

@@ -65,7 +65,7 @@ impl Resume {
         if !session.confirm(self.yes, &question, text)? {
             return Ok(Exit::No);
         }
-        let kernel = session.kernel()?;
+        let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
         let mut progress = Progress::new(session);
         let outcome = ic_rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
@@ -75,7 +75,7 @@ impl Resume {
 
     /// It begins whatever is in the way, so a look ends well; what would stop it again is told.
     fn look(&self, session: &mut Session, request: &ResumeRequest<'_>) -> Result<Exit> {
-        let kernel = session.kernel()?;
+        let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
         let resuming = ic_rollback::preview_resume(&kernel, &settings, request, &watch()?)?;
         session.output.record(&RollbackShowJson::resuming(&resuming), || {

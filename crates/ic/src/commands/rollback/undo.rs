@@ -58,7 +58,7 @@ impl Undo {
             expect_plan: self.expect_plan.as_deref(),
         };
         let preview = || {
-            let kernel = session.kernel()?;
+            let kernel = session.kernel_to_change(None)?;
             let settings = settings(session, &kernel, &self.id)?;
             let mut preview = ic_rollback::preview_undo(&kernel, &settings, &request, &watch()?)?;
             preview.refusals = explained_all(preview.refusals, &explain);
@@ -78,7 +78,7 @@ impl Undo {
             }
             shown = preview.plan_hash;
         }
-        let kernel = session.kernel()?;
+        let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
         // Nothing else is done than what was shown.
         let request = UndoRequest { expect_plan: shown.as_deref().or(request.expect_plan), ..request };

@@ -87,7 +87,7 @@ impl Rollback {
         if self.layer.iter().all(|layer| *layer == Layer::Workflow) {
             return self.workflow(session);
         }
-        let kernel = session.kernel_for(self.door.as_deref())?;
+        let kernel = session.kernel_to_change(self.door.as_deref())?;
         let settings = session.settings_of_project(&kernel, &Session::project_of(&kernel, &self.run)?)?;
         let named = Layer::named(&self.layer)?;
         let request = LayeredRequest {
@@ -127,7 +127,7 @@ impl Rollback {
 
     fn workflow(&self, session: &mut Session) -> Result<Exit> {
         let request = self.request()?;
-        let kernel = session.kernel_for(self.door.as_deref())?;
+        let kernel = session.kernel_to_change(self.door.as_deref())?;
         let rollback = ic_rollback::rollback(&kernel, &request)?;
         session.output.record(&RollbackJson::from(&rollback), || {
             views::rollback::summary(&rollback, kernel.ledger.is_of_one_host())

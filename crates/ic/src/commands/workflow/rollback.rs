@@ -65,7 +65,7 @@ enum Aim {
 
 impl Rollback {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let kernel = session.kernel()?;
+        let kernel = session.kernel_to_change(None)?;
         let run = match &self.run {
             Some(run) => run.clone(),
             None => ic_workflow::last(&kernel)?.to_string(),

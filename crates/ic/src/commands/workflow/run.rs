@@ -40,7 +40,7 @@ impl Start {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let definition = Definition::load(&session.directory.join(&self.file))?;
         let coverage = ic_workflow::plan(&definition);
-        let kernel = session.kernel()?;
+        let kernel = session.kernel_to_change(None)?;
         let config = session.config(&kernel.project.root)?.config;
         let settings = session.checkpoint_settings(&kernel)?;
         if self.dry_run {
