@@ -1,5 +1,6 @@
 //! Ctrl-C, and being asked to end: what is under way is ended and recorded, nothing further begins, and a command goes on.
 
+use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -300,45 +301,92 @@ fn the_preview_of_an_abort_takes_an_interrupted_restore_to_be_finished() {
     world.state().assert_outside_is(&before, "given up");
 }
 
-/// What a report names of files: each path and what becomes of it.
-fn files_of(report: &Value) -> Vec<Value> {
+/// The paths of files that a report names.
+fn files_of(report: &Value) -> BTreeSet<String> {
     let files = report["files"].as_array().map_or_else(|| vec![report["files"].clone()], Clone::clone);
     let changes = files.iter().flat_map(|one| one["changes"].as_array().cloned().unwrap_or_default());
-    changes.map(|one| json!([one["path"], one["change"]])).collect()
+    changes.map(|one| one["path"].as_str().expect("a path").to_owned()).collect()
+}
+
+/// A call that restores the tree dies at each commit from its end, in the midst of its restore too, as the journal has it; one file is as if
+/// the restore had not come to it. What resuming would restore is what it does.
+fn assert_resuming_is_what_is_left(world: &World, words: &[&str], file: &str) {
+    world.save(&WHOLE);
+    let before = world.read(file);
+    let names = files_of(&world.cli.json([words, &["--dry-run"]].concat()));
+    world.cli.run([words, &["--yes"]].concat());
+    let wanted = world.state();
+    // Directories have no content.
+    let content = |name: &str| std::fs::read(world.root().join(name)).ok();
+    let contents = || names.iter().map(|name| (name.clone(), content(name))).collect::<Vec<_>>();
+    let mut died_in_it = 0;
+    for from_the_last in 1..14 {
+        world.reset(&WHOLE);
+        dead_before(world, &[words, &["--yes"]].concat(), from_the_last);
+        if asked(&world.cli, "SELECT count(*) FROM rollbacks WHERE status = 'in_progress'") == 0 {
+            break;
+        }
+        let when = format!("{words:?} died before the commit that is {from_the_last}. from the last");
+        if asked(&world.cli, "SELECT count(*) FROM restores WHERE state <> 'applied'") > 0 {
+            died_in_it += 1;
+            match &before {
+                Some(text) => world.write(file, text),
+                None => std::fs::remove_file(world.root().join(file)).unwrap_or_default(),
+            }
+        }
+        let there = contents();
+        let resume = ["rollback", "resume", &world.run, "--json"];
+        let preview = world.cli.json([&resume[..], &["--dry-run"]].concat());
+        assert!(preview["refusals"].is_null(), "{when}: {preview}");
+        world.cli.ok([&resume[..], &["--yes"]].concat());
+        let is_file = |name: &str| {
+            there.iter().any(|(one, was)| one == name && was.is_some()) || content(name).is_some()
+        };
+        let named: BTreeSet<String> = files_of(&preview).into_iter().filter(|name| is_file(name)).collect();
+        let pairs = there.iter().zip(contents());
+        let left: BTreeSet<String> =
+            pairs.filter(|(was, is)| *was != is).map(|((name, _), _)| name.clone()).collect();
+        assert_eq!(named, left, "{when}: {preview}");
+        world.state().assert_outside_is(&wanted, &when);
+    }
+    assert!(died_in_it > 0);
 }
 
 #[test]
-fn a_restore_that_died_belongs_to_what_resuming_says_it_restores() {
+fn what_a_killed_rollback_has_left_to_restore_is_what_its_preview_names() {
+    let world = story();
+    assert_resuming_is_what_is_left(&world, &world.all("a", &["--json"]), "README");
+}
+
+#[test]
+fn what_a_killed_redo_has_left_to_restore_is_what_its_preview_names() {
+    let world = story();
+    let id = world.roll_back("a", &[])["rollback_id"].as_str().expect("an id").to_owned();
+    let words = ["rollback", "undo", &id, "--without-effects", "--json"];
+    assert_resuming_is_what_is_left(&world, &words, "README");
+}
+
+#[test]
+fn what_a_rollback_restored_before_it_died_is_counted() {
     let world = story();
     world.save(&WHOLE);
     let words = world.all("a", &["--yes", "--json"]);
-    let usual = files_of(&world.cli.json(&words));
     let kept = |world: &World| {
         let shown = world.cli.json(["rollback", "show", &world.run, "--json"]);
         let steps = shown["steps"].as_array().expect("steps").clone();
         steps.into_iter().find(|step| step["layer"] == "tree").expect("its step")["made"]["path_count"]
             .clone()
     };
-    let (wanted, as_kept) = (world.state(), kept(&world));
-    assert!(!usual.is_empty() && as_kept.as_u64() > Some(0), "{usual:?}: {as_kept}");
-    let mut died_in_it = 0;
+    world.cli.json(&words);
+    let wanted = kept(&world);
+    assert!(wanted.as_u64() > Some(0), "{wanted}");
     for from_the_last in 1..14 {
         world.reset(&WHOLE);
         dead_before(&world, &words, from_the_last);
-        let resume = ["rollback", "resume", &world.run, "--json"];
-        if world.cli.run([&resume[..], &["--dry-run"]].concat()).code != Some(0) {
+        if asked(&world.cli, "SELECT count(*) FROM rollbacks WHERE status = 'in_progress'") == 0 {
             break;
         }
-        let is_under_way = asked(&world.cli, "SELECT count(*) FROM restores WHERE state <> 'applied'") > 0;
-        let preview = world.cli.json([&resume[..], &["--dry-run"]].concat());
-        world.cli.ok([&resume[..], &["--yes"]].concat());
-        let when = format!("it died before the commit that is {from_the_last}. from the last");
-        if is_under_way {
-            died_in_it += 1;
-            assert_eq!(files_of(&preview), usual, "{when}: the preview");
-        }
-        assert_eq!(kept(&world), as_kept, "{when}: what is kept of it");
-        world.state().assert_is(&wanted, &when);
+        world.cli.ok(["rollback", "resume", &world.run, "--yes"]);
+        assert_eq!(kept(&world), wanted, "it died before the commit that is {from_the_last}. from the last");
     }
-    assert!(died_in_it > 0);
 }

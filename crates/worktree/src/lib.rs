@@ -34,8 +34,9 @@ pub use restore::{
     undo,
 };
 pub use restore::{
-    Deed, NotYet, TreeChanges, changed_by, changed_since, changes_between, merge_back, path_option, refused,
-    restore_into, restore_without, restores_since, settle, steps_of, take_changes_back, take_restore_back,
+    Deed, NotYet, TreeChanges, changed_by, changed_since, changes_between, left_of_interrupted, merge_back,
+    path_option, refused, restore_into, restore_without, restores_since, settle, steps_of, take_changes_back,
+    take_restore_back,
 };
 
 pub use mark::{Marked, open as open_database};

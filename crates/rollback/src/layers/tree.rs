@@ -11,13 +11,14 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::plan::Step as PlanStep;
 use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::dispatch;
+use ic_journal::steps::{self, Happening};
 use ic_journal::{Course, Layer as Name, Step, layer};
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_session::call;
 use ic_worktree::{
     Conflict, Deed, Report, RestoreRequest, Settings, Status as RestoreStatus, Warning, Which, Workspace,
-    files_of_database, restore_into, restore_without, restores_since, root_of, steps_of,
+    files_of_database, left_of_interrupted, restore_into, restore_without, restores_since, root_of, steps_of,
 };
 use serde_json::{Value, json};
 
@@ -34,17 +35,25 @@ pub(crate) use back::require_own;
 pub(super) struct Tree;
 
 impl Layer for Tree {
-    fn go(&self, site: &mut Site<'_, '_>, _step: &Step, course: Course, work: &mut Work) -> Result<Value> {
+    fn go(&self, site: &mut Site<'_, '_>, step: &Step, course: Course, work: &mut Work) -> Result<Value> {
         if course.is_back() {
             return back::go(site, course, work).map(|()| Value::Null);
         }
         let goal = Goal::of(site.kernel, site.settings, site.covered)?;
-        let earlier = goal.restored_before()?;
+        let earlier = goal.restored_before(site.is_dry())?;
         let mut report = match goal.restore_as_seen(site) {
             Ok(report) => report,
             Err(error) => return Err(goal.explained(error)),
         };
-        add_earlier(&mut report, earlier);
+        let whole = both(earlier, &report.plan.steps);
+        let detail = goal.detail(&whole)?;
+        // What is made again after a way back that was aborted is more than that way back had changed.
+        if (course == Course::Forward || site.is_dry()) && whole.len() > report.plan.steps.len() {
+            report.plan.steps = whole;
+            if report.status == RestoreStatus::UpToDate {
+                report.status = RestoreStatus::Restored;
+            }
+        }
         work.own_commits.clone_from(&goal.own_commits);
         work.commits = match &report.git {
             Some(git) => {
@@ -56,13 +65,18 @@ impl Layer for Tree {
             }
             None => None,
         };
-        let detail = goal.detail(&report)?;
         let failed = report.failed.first().map(|(path, why)| {
             let path = String::from_utf8_lossy(&path.0).into_owned();
             Diagnosis::new(Code::Io, format!("{path} could not be restored: {}.", why.trim_end_matches('.')))
         });
         work.has_changed |= !site.is_dry();
         work.tree.push(report);
+        if let (Some(_), Some(saga), Some(remembered)) = (&failed, site.saga, site.covered.remembered()) {
+            // It may be skipped, and what it did restore is still this rollback's.
+            saga.write(|tx, now| {
+                steps::set(tx, now, &remembered.id, step.ord, Happening::Learns, Some(&detail))
+            })?;
+        }
         failed.map_or(Ok(detail), Err)
     }
 }
@@ -220,9 +234,14 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// What this rollback set out to restore before, when it stopped or its process died.
-    fn restored_before(&self) -> Result<Vec<PlanStep>> {
+    /// What this rollback set out to restore before, when it stopped or its process died; for a look, what of that is still to be done.
+    fn restored_before(&self, is_dry: bool) -> Result<Vec<PlanStep>> {
         let Some(remembered) = self.covered.remembered() else { return Ok(Vec::new()) };
+        if is_dry {
+            return left_of_interrupted(&self.workspace, |restore| {
+                restore.target_id == self.target.id && restore.seq > remembered.seq
+            });
+        }
         let mut steps = Vec::new();
         for restore in restores_since(&self.workspace, &self.target.id, remembered.seq, true)? {
             steps.extend(steps_of(&self.workspace, &restore)?);
@@ -231,14 +250,14 @@ impl<'a> Goal<'a> {
     }
 
     /// What the step is remembered with.
-    fn detail(&self, report: &Report) -> Result<Value> {
+    fn detail(&self, whole: &[PlanStep]) -> Result<Value> {
         let Some(remembered) = self.covered.remembered() else { return Ok(Value::Null) };
         let restores = restores_since(&self.workspace, &self.target.id, remembered.seq, false)?;
         Ok(json!({
             "target": self.target.id.as_str(),
             "safety": restores.iter().map(|restore| restore.safety_id.as_str()).collect::<Vec<_>>(),
-            "changes": report.plan.steps.len(),
-            "directories": report.plan.steps.iter().filter(|step| step.is_of_directory()).count(),
+            "changes": whole.len(),
+            "directories": whole.iter().filter(|step| step.is_of_directory()).count(),
         }))
     }
 
@@ -279,18 +298,12 @@ impl<'a> Goal<'a> {
     }
 }
 
-/// Makes a report one of the whole: what an earlier go restored was found as it should be, and is not in the plan of this one.
-fn add_earlier(report: &mut Report, earlier: Vec<PlanStep>) {
+/// What an earlier go restored, which a later one found as it should be, with what that one restored.
+fn both(earlier: Vec<PlanStep>, now: &[PlanStep]) -> Vec<PlanStep> {
     let mut all: BTreeMap<Vec<u8>, PlanStep> =
         earlier.into_iter().map(|step| (step.path.0.clone(), step)).collect();
-    if all.is_empty() {
-        return;
-    }
-    if report.status == RestoreStatus::UpToDate {
-        report.status = RestoreStatus::Restored;
-    }
-    all.extend(report.plan.steps.drain(..).map(|step| (step.path.0.clone(), step)));
-    report.plan.steps.extend(all.into_values());
+    all.extend(now.iter().map(|step| (step.path.0.clone(), step.clone())));
+    all.into_values().collect()
 }
 
 /// The checkpoint of the place that the cut is at. Errors: `no_checkpoint`: never "the nearest".

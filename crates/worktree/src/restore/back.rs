@@ -117,6 +117,25 @@ pub fn steps_of(workspace: &Workspace<'_>, restore: &Restore) -> Result<Vec<Step
     planned::read_plan(workspace, restore).map(|plan| plan.steps)
 }
 
+/// What a restore of the workspace that was interrupted has still to change, if it is this one; nothing where none was.
+pub fn left_of_interrupted(
+    workspace: &Workspace<'_>,
+    is_meant: impl Fn(&Restore) -> bool,
+) -> Result<Vec<Step>> {
+    let interrupted = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
+    let Some(restore) = interrupted.filter(is_meant) else { return Ok(Vec::new()) };
+    let steps = steps_of(workspace, &restore)?;
+    let paths = steps.iter().map(|step| step.path.0.clone()).filter(|path| !path.is_empty());
+    let now = workspace.look(paths.collect())?;
+    let mut left = Vec::new();
+    for step in steps {
+        if workspace.node(&now, &step.path.0)? != step.after.clone().map(Node::plain) {
+            left.push(step);
+        }
+    }
+    Ok(left)
+}
+
 /// Takes one restore of a workspace back: the tree is as it was before, where that restore changed it. `not_yet`: later restores that a
 /// dry run takes to be taken back already.
 pub fn take_restore_back(
@@ -267,14 +286,15 @@ pub fn changed_since(
     let Some(last) = restores.last() else { return Ok(Vec::new()) };
     let mut paths = paths_of(workspace, restores)?;
     // Between what it found and what it will leave nobody can tell its work from another's; its end is what counts.
-    let interrupted = restores.iter().filter(|restore| restore.restored_id.is_none());
-    for restore in interrupted.clone() {
+    // So of one that takes these back, too.
+    let interrupted = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
+    if let Some(restore) = &interrupted {
         let open = paths_of(workspace, std::slice::from_ref(restore))?;
         paths.retain(|path| !open.contains(path));
     }
     let _held = workspace.lock(Mode::Shared)?;
     let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
-    let has_git = interrupted.count() == 0 && restores.iter().any(|restore| restore.strategy.has_git());
+    let has_git = interrupted.is_none() && restores.iter().any(|restore| restore.strategy.has_git());
     let git = if has_git { GitPart::Look } else { GitPart::Nothing };
     let now = workspace.shoot(Purpose::look(git, force), &Progress::default())?;
     let ids = restores.iter().map(|restore| &restore.safety_id).chain(&last.restored_id);

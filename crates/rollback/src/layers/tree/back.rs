@@ -243,7 +243,12 @@ impl TreeBack<'_> {
             return Ok(());
         }
         for at in (0..self.restores.len()).rev() {
-            let report = self.take_back(at, look)?;
+            let mut report = self.take_back(at, look)?;
+            if look.dry_run {
+                let safety = &self.restores[at].safety_id;
+                let left = ic_worktree::left_of_interrupted(&self.workspace, |one| one.target_id == *safety)?;
+                report.plan.steps = super::both(left, &report.plan.steps);
+            }
             let is_whole = report.failed.is_empty();
             reports.push(report);
             if !is_whole {
