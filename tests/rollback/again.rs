@@ -116,6 +116,37 @@ fn where_there_is_no_run_the_tree_goes_back_and_comes_back() {
 }
 
 #[test]
+fn a_redo_takes_nothing_back_that_a_redo_brought() {
+    let world = in_git().begun();
+    world.commit("base");
+    work(&world, "one");
+    world.commit("one");
+    let id = world.ic(&["dispatch", "create", &world.run, "--name", "two"]);
+    world.ic(&["dispatch", "start", &id]);
+    world.write("two", "new\n");
+    let sha = world.commit("two");
+    world.ic(&["dispatch", "complete", &id]);
+    world.ic(&["undo", "--yes"]);
+    world.write("own", "mine\n");
+    world.commit("own");
+    // The hint, as it stands.
+    let refused = world.cli.run(["redo", "--yes", "--json"]);
+    let error: serde_json::Value = serde_json::from_str(&refused.stderr).expect("an error");
+    let hint = error["error"]["hint"].as_str().expect("a hint").to_owned();
+    let calls = hint.split("ic ").skip(1).map(|rest| rest.split(';').next().unwrap_or_default().trim());
+    let mut count = 0;
+    for call in calls {
+        world.ic(&call.split_whitespace().collect::<Vec<_>>());
+        count += 1;
+    }
+    assert_eq!((count, world.git(&["rev-parse", "HEAD"])), (2, sha.clone()), "{hint}");
+    let after = world.state();
+    assert_eq!(code(&world, &["redo", "--yes"]), (Some(1), "nothing_to_undo".to_owned()));
+    assert_eq!(code(&world, &["redo", "--dry-run"]), (Some(1), "nothing_to_undo".to_owned()));
+    world.state().assert_outside_is(&after, "nothing is undone");
+}
+
+#[test]
 fn where_there_is_no_run_only_the_layers_that_are_named_go_back() {
     let world = in_git();
     world.write("file", "one\n");

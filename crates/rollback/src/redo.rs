@@ -127,6 +127,7 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
     let restores = journal::finished(snapshot, &kernel.project.root)?;
     let again = own_work::made_again(snapshot, &kernel.project.root, &table::all(snapshot)?)?;
     let mut restore = None;
+    let mut is_covered = false;
     for one in journal::stacks(&restores).0.into_iter().rev() {
         // What a redo merged back, beside later undos, is no undo; and what an undo restored stands no more once that came back.
         let ended =
@@ -141,11 +142,14 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
             restore = Some(one);
             break;
         }
+        is_covered = true;
     }
     let by = match restore {
         Some(restore) => that_restored(snapshot, &restore.safety_id, true)?,
         None => None,
     };
+    // The last restore alone is undone by itself: where work was brought back since, that one is its restore.
+    restore = restore.filter(|_| !is_covered || by.is_some());
     // An agent's own shell brings nothing back that was undone elsewhere.
     let is_elsewhere = |own: &RunId| by.as_ref().is_some_and(|by| by.run_id != *own);
     if kernel.own_run.as_ref().is_some_and(is_elsewhere) {
