@@ -256,6 +256,42 @@ fn what_was_restored_in_two_goes_is_undone_in_two() {
     assert_eq!(world.status(), "active@b");
 }
 
+/// Whether the file `stuck` has such an attribute now.
+fn changed(world: &World, flag: &str) -> bool {
+    let mut chattr = Command::new("chattr");
+    Outcome::of(chattr.arg(flag).arg(world.cli.root().join("stuck"))).code == Some(0)
+}
+
+#[test]
+fn one_redo_brings_back_a_rollback_whose_restore_failed_and_was_skipped() {
+    for goes in [1, 2, 3] {
+        let world = in_git().begun();
+        world.write("stuck", "old\n");
+        world.write("other", "old\n");
+        world.commit("base");
+        world.advance();
+        world.write("stuck", "new\n");
+        world.write("other", "new\n");
+        world.commit("work");
+        let before = world.state();
+        if !changed(&world, "+i") {
+            println!("skipped: no file can be made immutable here");
+            return;
+        }
+        stopped(&world, "a", &[]);
+        let resume = ["rollback", "resume", &world.run, "--yes"];
+        for _ in 1..goes {
+            assert_eq!(world.cli.run(resume).code, Some(4));
+        }
+        world.ic(&[&resume[..], &["--skip-step", "--reason", "stuck"]].concat());
+        assert!(changed(&world, "-i"));
+        assert_eq!(world.read("other").as_deref(), Some("old\n"), "the rest was restored");
+        world.ic(&["redo", "--yes"]);
+        assert_eq!(world.status(), "active@b", "{goes} goes");
+        world.state().assert_outside_is(&before, "brought back");
+    }
+}
+
 #[test]
 fn an_undo_that_cannot_put_a_path_back_says_so_and_is_made_again() {
     let world = in_git().begun();
@@ -265,10 +301,7 @@ fn an_undo_that_cannot_put_a_path_back_says_so_and_is_made_again() {
     world.write("stuck", "new\n");
     world.write("other", "new\n");
     let report = world.roll_back("a", &[]);
-    let change = |flag: &str| {
-        let mut chattr = Command::new("chattr");
-        Outcome::of(chattr.arg(flag).arg(world.cli.root().join("stuck"))).code == Some(0)
-    };
+    let change = |flag: &str| changed(&world, flag);
     if !change("+i") {
         println!("skipped: no file can be made immutable here");
         return;
