@@ -56,6 +56,36 @@ fn branches_made_after_the_work_stay_and_what_was_moved_after_it_is_asked_about(
 }
 
 #[test]
+fn a_commit_of_a_person_is_asked_about_whatever_other_branch_has_it() {
+    for at in ["HEAD", "HEAD~1", "HEAD~2"] {
+        let project = in_git();
+        ask(&project, "A", "the first");
+        commits(&project, "A", "x.txt");
+        stop(&project, "A");
+        let first = work_of(&project, "A");
+        project.write("own.txt", "mine");
+        git(&project, &["add", "own.txt"]);
+        git(&project, &["commit", "-q", "-m", "mine"]);
+        ask(&project, "A", "the second");
+        commits(&project, "A", "y.txt");
+        stop(&project, "A");
+        git(&project, &["branch", "keepme", at]);
+        let head = git(&project, &["rev-parse", "HEAD"]);
+        let refused = project.refused(&format!("undo prompt:{first} --keep-theirs --yes"));
+        assert_eq!(refused.1, "foreign_commits", "{at}: {refused:?}");
+        assert_eq!(git(&project, &["rev-parse", "HEAD"]), head);
+        let plan = project.json(&format!("undo prompt:{first} --force-commits --keep-theirs --dry-run"));
+        let leaving: Vec<&str> = plan["commits"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| one["subject"].as_str().expect("a subject"))
+            .collect();
+        assert_eq!(leaving, ["y.txt", "mine", "x.txt"], "{at}: {plan}");
+    }
+}
+
+#[test]
 fn a_commit_of_another_agent_made_meanwhile_is_its_own() {
     let project = in_git();
     ask(&project, "A", "A works");

@@ -10,7 +10,7 @@ use ic_dispatch::{Dispatch, code};
 use ic_phase::Run;
 use ic_store::Snapshot;
 
-/// A commit that is on no branch any more when git's state is back. It stays below `refs/ic/rolled-back/`.
+/// A commit that is not on its branch any more when git's state is back. It stays below `refs/ic/rolled-back/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeavingCommit {
     /// Its id.

@@ -251,18 +251,32 @@ fn half_done(error: Diagnosis, done: &[&str]) -> Diagnosis {
     error.hint("git's state is restored in part; repeat the restore to complete it").detail("done", done)
 }
 
-/// Commits that were reachable and will not be. `git` has the objects of the target: without a commit that git has lost, those before it
-/// would seem to be new.
+/// Commits that a branch which goes back has and will not have, whatever other branch has them, and those of a branch that goes, or of a
+/// detached HEAD, which no branch will have. `git` has the objects of the target: without a commit that git has lost, those before it would
+/// seem to be new.
 fn new_commits(git: &Git<'_>, plan: &GitPlan, target: &GitState, current: &GitState) -> Result<Vec<String>> {
     let detached = current.head.as_deref().filter(|_| plan.head && current.head_name().is_none());
-    let gone: Vec<&str> =
-        plan.refs.iter().filter_map(|moved| moved.from.as_deref()).chain(detached).collect();
-    if gone.is_empty() {
-        return Ok(Vec::new());
+    let (back, gone): (Vec<&Moved>, Vec<&Moved>) = plan.refs.iter().partition(|moved| moved.to.is_some());
+    let back = back.into_iter().filter_map(|moved| moved.from.as_deref().zip(moved.to.as_deref()));
+    let mut asked: Vec<String> = back.map(|(from, to)| format!("{from}\n^{to}\n")).collect();
+    let gone: Vec<&str> = gone.iter().filter_map(|moved| moved.from.as_deref()).chain(detached).collect();
+    if !gone.is_empty() {
+        let stays: BTreeSet<&str> = target.tips().collect();
+        let gone = gone.iter().map(|oid| format!("{oid}\n"));
+        asked.push(gone.chain(stays.iter().map(|oid| format!("^{oid}\n"))).collect());
     }
-    let stays: BTreeSet<&str> = target.tips().collect();
-    let gone = gone.iter().map(|oid| format!("{oid}\n"));
-    let lines: String = gone.chain(stays.iter().map(|oid| format!("^{oid}\n"))).collect();
-    let output = git.run_with(&["rev-list", "--ignore-missing", "--stdin"], lines.as_bytes())?;
-    Ok(String::from_utf8_lossy(&output).lines().map(str::to_owned).collect())
+    let listed = |order: &[&str], lines: &str| -> Result<Vec<String>> {
+        let words = [&["rev-list", "--ignore-missing"], order, &["--stdin"]].concat();
+        let output = git.run_with(&words, lines.as_bytes())?;
+        Ok(String::from_utf8_lossy(&output).lines().map(str::to_owned).collect())
+    };
+    let lists = asked.iter().map(|lines| listed(&[], lines)).collect::<Result<Vec<_>>>()?;
+    let mut full = lists.into_iter().filter(|list| !list.is_empty());
+    let first = full.next().unwrap_or_default();
+    let rest: Vec<String> = full.flatten().collect();
+    if rest.is_empty() {
+        return Ok(first);
+    }
+    let all: BTreeSet<String> = first.into_iter().chain(rest).collect();
+    listed(&["--no-walk=sorted"], &all.into_iter().map(|oid| format!("{oid}\n")).collect::<String>())
 }

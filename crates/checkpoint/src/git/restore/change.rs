@@ -27,7 +27,7 @@ pub struct GitPlan {
     pub index: bool,
     /// Whether the stash changes.
     pub stash: bool,
-    /// Commits that are on no branch of the state to be restored, newest first.
+    /// Commits that leave a branch which goes back, and those that are on no branch of the state to be restored, newest first.
     pub new_commits: Vec<String>,
 }
 
