@@ -53,6 +53,31 @@ fn after_a_rollback_the_next_command_runs_the_workflow_again() {
     assert_eq!(world.report(&format!("status {run}"), 0)["unfinished"], serde_json::json!([]));
 }
 
+/// What is named next must not undo the effect of a workflow that came to its end.
+#[test]
+fn a_step_that_ran_again_after_its_undo_had_failed_has_nothing_unfinished() {
+    let world = with_checkpoints();
+    world.steps(&["{id: mail, phase: sent, run: 'test -e OUT/ok && touch OUT/mail', \
+         compensate: {shell: 'test ! -e OUT/stuck && rm -f OUT/mail'}}"]);
+    world.outside.put("stuck", "");
+    world.report("workflow run flow.yaml --on-failure rollback", 4);
+    let run = world.newest_run();
+    world.report(&format!("rollback abort {run} --yes"), 0);
+    let status = || world.report(&format!("status {run}"), 0);
+    assert!(
+        status()["unfinished"].to_string().contains("the undo of the effect of mail failed"),
+        "{}",
+        status()
+    );
+    world.outside.remove("stuck");
+    world.outside.put("ok", "");
+    assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
+    assert_eq!(status()["unfinished"], serde_json::json!([]), "{}", status());
+    assert!(world.outside.has("mail"));
+    world.report(&format!("workflow rollback {run} --yes"), 0);
+    assert!(!world.outside.has("mail"), "its undo is there as before");
+}
+
 #[test]
 fn a_step_whose_effect_alone_was_undone_says_so_until_it_runs_again() {
     let world = with_checkpoints();

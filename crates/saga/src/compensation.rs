@@ -270,8 +270,13 @@ pub fn list(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<Compensation>> {
     snapshot.query_all(&sql, &[&run.as_str()], Compensation::from_row)
 }
 
-/// Records that the step begins again: how it ends is not known any more.
+/// Records that the step begins again: how it ends is not known any more. An undo that failed was of the effect as it was before, and asks
+/// for nothing more.
 pub fn begin_step_again(tx: &Transaction<'_>, now: Timestamp, id: &CompensationId) -> Result<()> {
+    let one = get(tx, id)?;
+    if one.state == State::Failed {
+        arm_again(tx, now, &one, None)?;
+    }
     tx.execute_one(
         "UPDATE compensations SET step_ended = NULL, updated_at = $1 WHERE id = $2",
         &[&now.millis(), &id.as_str()],

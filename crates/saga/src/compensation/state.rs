@@ -61,7 +61,8 @@ pub(super) enum Happening<'a> {
     Begins,
     /// It ends.
     Ends(End<'a>),
-    /// The decision to leave the effect ended with the rollback that asked for it; or what was undone was restored with the tree.
+    /// The decision to leave the effect ended with the rollback that asked for it; or what was undone was restored with the tree; or its step
+    /// makes it anew after an undo that failed.
     ArmedAgain,
 }
 
@@ -85,10 +86,10 @@ pub(super) fn next(state: State, happening: Happening<'_>) -> Result<State> {
         (S::Running, H::Ends(E::Done)) => Ok(S::Done),
         (S::Running, H::Ends(E::Failed(_) | E::CutOff)) => Ok(S::Failed),
         (S::Armed | S::Running | S::Failed, H::Ends(E::Skipped(_))) => Ok(S::Skipped),
-        (S::Done | S::Skipped, H::ArmedAgain) => Ok(S::Armed),
+        (S::Done | S::Failed | S::Skipped, H::ArmedAgain) => Ok(S::Armed),
         (S::Registered | S::Done | S::Skipped, H::Begins | H::Ends(_))
         | (S::Armed | S::Failed, H::Ends(E::Done | E::Failed(_) | E::CutOff))
-        | (S::Registered | S::Armed | S::Running | S::Failed, H::ArmedAgain) => {
+        | (S::Registered | S::Armed | S::Running, H::ArmedAgain) => {
             let message =
                 format!("A compensation that is {} was asked {}.", state.as_str(), happening.as_str());
             Err(Diagnosis::new(Code::Internal, message))
@@ -116,7 +117,7 @@ mod tests {
             (State::Armed, ["running", "-", "-", "-", "skipped", "-"]),
             (State::Running, ["running", "done", "failed", "failed", "skipped", "-"]),
             (State::Done, ["-", "-", "-", "-", "-", "armed"]),
-            (State::Failed, ["running", "-", "-", "-", "skipped", "-"]),
+            (State::Failed, ["running", "-", "-", "-", "skipped", "armed"]),
             (State::Skipped, ["-", "-", "-", "-", "-", "armed"]),
         ];
         assert_eq!(table.map(|(state, _)| state), State::ALL);
