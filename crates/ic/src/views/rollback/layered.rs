@@ -115,6 +115,8 @@ pub(crate) fn resuming(resuming: &Resuming) -> String {
     for refusal in &resuming.refusals {
         let flag = refusal.flag.map(|flag| format!("; to do it anyway: {flag}")).unwrap_or_default();
         let message = plain(refusal.error.message());
+        // A sentence that goes on has no point before its semicolon.
+        let message = if flag.is_empty() { message.as_ref() } else { message.trim_end_matches('.') };
         out += &format!("{}: {message}{flag}\n", styled(style::BAD, "it would stop again"));
     }
     out + &text::to_do_it()
