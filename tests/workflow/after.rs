@@ -53,6 +53,24 @@ fn after_a_rollback_the_next_command_runs_the_workflow_again() {
     assert_eq!(world.report(&format!("status {run}"), 0)["unfinished"], serde_json::json!([]));
 }
 
+#[test]
+fn the_preview_and_the_call_name_the_same_way_around_what_a_person_changed() {
+    let world = with_checkpoints();
+    world.write("file", "old\n");
+    world.steps(&["{id: a, phase: one, compensate: skip, run: 'echo new > file'}"]);
+    world.report("workflow run flow.yaml", 0);
+    let run = world.newest_run();
+    world.write("file", "mine\n");
+    let preview = world.call(&format!("workflow rollback {run} --dry-run"));
+    let call = world.call(&format!("workflow rollback {run} --yes"));
+    assert_eq!((preview.code, call.code), (Some(1), Some(1)), "{preview:?} {call:?}");
+    let plan = preview.json();
+    let hint = plan["refusal"]["hint"].as_str().expect("a hint").to_owned();
+    let said: serde_json::Value = serde_json::from_str(&call.stderr).expect("an error");
+    assert_eq!(said["error"]["hint"], hint, "{plan}");
+    assert!(!hint.contains("--keep-theirs"), "no option of this verb: {hint}");
+}
+
 /// What is named next must not undo the effect of a workflow that came to its end.
 #[test]
 fn a_step_that_ran_again_after_its_undo_had_failed_has_nothing_unfinished() {

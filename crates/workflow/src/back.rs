@@ -13,7 +13,7 @@ use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_phase::point::{self as points, Kind, Point};
-use ic_rollback::{Layer, LayeredRequest, LayeredRollback, Layers, Request, ResumeRequest, To};
+use ic_rollback::{Layer, LayeredRequest, LayeredRollback, Layers, Refusal, Request, ResumeRequest, To};
 use ic_store::Snapshot;
 use ic_worktree::{Settings, Warning, Watch};
 
@@ -58,7 +58,7 @@ pub(crate) fn look(
     // What a dead executor left running is ended before the rollback begins, and does not refuse it.
     let workers = Force { workers: is_left, ..Force::default() };
     let request = request(&run, &aim, overrides, overrides.force.or(workers), true);
-    let whole = ic_rollback::roll_back(
+    let mut whole = ic_rollback::roll_back(
         kernel,
         settings,
         &request,
@@ -66,6 +66,8 @@ pub(crate) fn look(
         &Watch::default(),
     )
     .map_err(|error| with_a_way(error, &run.id, &aim))?;
+    let explained = |refusal: Refusal| Refusal { error: with_a_way(refusal.error, &run.id, &aim), ..refusal };
+    whole.refusals = whole.refusals.into_iter().map(explained).collect();
     Ok((aim, whole))
 }
 
