@@ -215,3 +215,15 @@ fn the_preview_of_a_resume_is_what_is_left_to_do_and_names_what_would_stop_it_ag
     let tree = done["steps"].as_array().expect("steps").iter().find(|step| step["layer"] == "tree");
     assert_eq!(tree.expect("its step")["made"]["path_count"], planned, "{done}");
 }
+
+#[test]
+fn where_nothing_is_left_nobody_is_asked_to_confirm() {
+    let world = story();
+    world.roll_back("a", &[]);
+    for words in [["rollback", "resume"], ["rollback", "abort"]] {
+        for more in [&[][..], &["--yes"], &["--dry-run"]] {
+            let call = [&words[..], &[world.run.as_str()], more].concat();
+            assert_eq!(world.cli.refused(&call).1, "nothing_to_resume", "{call:?}");
+        }
+    }
+}

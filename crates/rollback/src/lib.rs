@@ -44,6 +44,6 @@ pub use plan::{Plan, make as plan};
 pub use preview::{preview_abort, preview_resume, preview_undo};
 pub use purged::files_alone;
 pub use redo::{Newest, Whose, newest, older};
-pub use reference::{named, run_of};
+pub use reference::{named, require_unfinished, run_of};
 pub use request::{LayeredRequest, Layers, Request, ResumeRequest, To, UndoRequest};
 pub use undo::{abort, undo};

@@ -54,6 +54,11 @@ fn run_instead(
     }
 }
 
+/// Errors: `nothing_to_resume` where what the reference names has no rollback that is not finished, and those of a reference that names none.
+pub fn require_unfinished(kernel: &Kernel, reference: &str) -> Result<()> {
+    kernel.read(|snapshot| unfinished(kernel, snapshot, reference)).map(|_| ())
+}
+
 /// The rollback that is named, by its own id or by its run's. Errors: `nothing_to_resume` if nothing of it is left to do.
 pub(super) fn unfinished(
     kernel: &Kernel,
