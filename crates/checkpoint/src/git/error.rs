@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use ic_base::{Code, Diagnose, Diagnosis};
 use thiserror::Error;
@@ -41,6 +43,16 @@ pub(crate) enum GitError {
 pub(crate) type GitResult<T> = Result<T, GitError>;
 
 impl GitError {
+    /// A command that ended with such a status, and what it said on stderr.
+    pub(super) fn ended<A: AsRef<OsStr>>(arguments: &[A], status: ExitStatus, stderr: &[u8]) -> Self {
+        match status.signal() {
+            Some(signal) if stderr.is_empty() => {
+                Self::said(arguments, format!("the signal {signal} ended it").as_bytes())
+            }
+            _ => Self::said(arguments, stderr),
+        }
+    }
+
     /// What a command that failed said on stderr.
     pub(super) fn said<A: AsRef<OsStr>>(arguments: &[A], stderr: &[u8]) -> Self {
         let text = String::from_utf8_lossy(stderr);
@@ -86,4 +98,22 @@ fn line<A: AsRef<OsStr>>(arguments: &[A]) -> String {
 
 fn verb(command: &str) -> &str {
     command.split(' ').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::GitError;
+
+    #[test]
+    fn a_command_that_a_signal_ended_says_so_unless_it_said_why() {
+        let ended = |raw, stderr: &str| {
+            GitError::ended(&["stash", "push"], ExitStatus::from_raw(raw), stderr.as_bytes()).to_string()
+        };
+        assert_eq!(ended(9, ""), "git stash: the signal 9 ended it.");
+        assert_eq!(ended(9, "fatal: no room\n"), "git stash: no room.");
+        assert_eq!(ended(1 << 8, ""), "git stash: it said nothing.");
+    }
 }

@@ -59,7 +59,7 @@ impl<'r> Git<'r> {
     pub(crate) fn ask(&self, arguments: &[&str]) -> GitResult<Option<Vec<u8>>> {
         match self.command(arguments)?.output() {
             Ok(output) if output.status.success() => Ok(Some(output.stdout)),
-            Ok(output) => Err(GitError::said(arguments, &output.stderr)),
+            Ok(output) => Err(GitError::ended(arguments, output.status, &output.stderr)),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(GitError::not_run(arguments)(e)),
         }
@@ -93,9 +93,10 @@ impl<'r> Git<'r> {
             let said = scope.spawn(move || read(stderr));
             (stdout.map(take), said.join().unwrap_or_default())
         });
-        if !child.wait().map_err(GitError::not_run(arguments))?.success() {
+        let status = child.wait().map_err(GitError::not_run(arguments))?;
+        if !status.success() {
             taken.transpose()?;
-            return Err(GitError::said(arguments, &said));
+            return Err(GitError::ended(arguments, status, &said));
         }
         let unread = || GitError::said(arguments, b"its output cannot be read");
         Ok(taken.ok_or_else(unread)??)
@@ -120,7 +121,7 @@ impl<'r> Git<'r> {
             // A pipe that was closed says less than whoever closed it.
             Some(Err(error)) if status.success() || error.code() != Code::Io => Err(error.into()),
             _ if status.success() => Ok(()),
-            _ => Err(GitError::said(arguments, &said)),
+            _ => Err(GitError::ended(arguments, status, &said)),
         }
     }
 

@@ -63,7 +63,7 @@ impl Last {
             said => said.map_err(GitError::not_run(&LIST))?,
         };
         if !output.status.success() {
-            return Err(GitError::said(&LIST, &output.stderr));
+            return Err(GitError::ended(&LIST, output.status, &output.stderr));
         }
         let names = names_in(&output.stdout);
         let listed = dirs.and_then(|dirs| Listed::new(root, &dirs, &output.stdout, names.clone(), &before));
