@@ -342,11 +342,12 @@ fn assert_resuming_is_what_is_left(world: &World, words: &[&str], file: &str) {
         let is_file = |name: &str| {
             there.iter().any(|(one, was)| one == name && was.is_some()) || content(name).is_some()
         };
-        let named: BTreeSet<String> = files_of(&preview).into_iter().filter(|name| is_file(name)).collect();
+        let to_restore: BTreeSet<String> =
+            files_of(&preview).into_iter().filter(|name| is_file(name)).collect();
         let pairs = there.iter().zip(contents());
         let left: BTreeSet<String> =
             pairs.filter(|(was, is)| *was != is).map(|((name, _), _)| name.clone()).collect();
-        assert_eq!(named, left, "{when}: {preview}");
+        assert_eq!(to_restore, left, "{when}: {preview}");
         world.state().assert_outside_is(&wanted, &when);
     }
     assert!(died_in_it > 0);
