@@ -17,6 +17,7 @@ mod full;
 mod ignored;
 mod kill;
 mod ledgers;
+mod left_locks;
 mod leftovers;
 mod links;
 mod locks;

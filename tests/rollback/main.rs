@@ -19,6 +19,7 @@ mod histories;
 mod interrupted;
 mod kept;
 mod kill;
+mod left_locks;
 mod log;
 mod neighbours;
 mod points;

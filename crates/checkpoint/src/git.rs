@@ -39,8 +39,9 @@ pub use purged::{is_any as has_purged, remember};
 pub use record::{Asked, Found, ask};
 pub use reflog::{committed_since, log_size};
 pub use restore::{
-    GitPlan, Moved, MovedSince, apply_index, apply_refs, is_sparse, leaving_newer, leaving_others,
-    leaving_unmoved, moved_since, needs_purged, not_in, plan,
+    GitPlan, LeftLock, Moved, MovedSince, StandingLock, apply_index, apply_refs, is_sparse, leaving_newer,
+    leaving_others, leaving_unmoved, left_locks, locks_of, moved_since, moves, needs_purged, not_in, plan,
+    remove_locks,
 };
 pub use state::{GitState, Index, Pack, Stash};
 pub use told::Look;

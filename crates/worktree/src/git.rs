@@ -1,5 +1,7 @@
 //! Git's state in checkpoints and restores.
 
+use std::path::PathBuf;
+
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::git::{self, Asked, Before, GitPlan, GitState, MovedSince};
 use ic_checkpoint::manifest::Manifest;
@@ -20,6 +22,16 @@ pub(super) struct Brought {
     pub(super) left: CheckpointId,
     /// The caller has compared already whether branches, the index or the stash were moved since.
     pub(super) is_compared: bool,
+}
+
+/// What is to be restored of git's state.
+pub(super) struct Wanted {
+    /// As [`GitRestore::meant`].
+    meant: GitState,
+    /// As [`GitRestore::target`].
+    pub(super) target: GitState,
+    /// The state when the work ended that goes back, as far as it is known.
+    last: Option<GitState>,
 }
 
 /// What a restore does about git.
@@ -88,6 +100,13 @@ fn purged_in_git() -> Warning {
                   checkpoint restores files alone (--strategy files-only)"
             .to_owned(),
     }
+}
+
+fn holds_nothing(whose: &str, target: &CheckpointId) -> Diagnosis {
+    Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git.")).hint(format!(
+        "restore the files alone: ic checkpoint restore {} --strategy files-only --yes",
+        target.short()
+    ))
 }
 
 /// The error with a hint that can be run: who plans git's part knows no checkpoint.
@@ -185,35 +204,20 @@ impl Workspace<'_> {
     /// What restoring the git state of `target` over that of the picture would do.
     ///
     /// Branches that other work trees use stay where they are: what is done there is not this tree's to undo. `brought`: what an earlier restore
-    /// left, which this one undoes. Errors: those of [`git::plan`]; `foreign_commits` unless forced.
+    /// left, which this one undoes. `past`: locks that will be gone by then. Errors: those of [`git::plan`]; `foreign_commits` unless forced.
     pub(super) fn plan_git(
         &self,
         target: &Checkpoint,
         shot: &Shot,
         force: bool,
         brought: Option<&Brought>,
+        past: &[PathBuf],
     ) -> Result<GitRestore> {
-        let nothing = |whose: &str| {
-            Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git.")).hint(format!(
-                "restore the files alone: ic checkpoint restore {} --strategy files-only --yes",
-                target.id.short()
-            ))
-        };
-        let wanted = Manifest::read(&self.objects, &target.manifest)?.git;
-        let wanted = wanted.ok_or_else(|| nothing(&format!("Checkpoint {}", target.id.short())))?;
-        let current = shot.manifest.git.clone().ok_or_else(|| nothing("The tree as it is"))?;
+        let current =
+            shot.manifest.git.clone().ok_or_else(|| holds_nothing("The tree as it is", &target.id))?;
         let left = brought.map(|brought| &brought.left);
-        let last = self.last_of_work(target, left)?;
-        let meant = match &last {
-            Some(left) if brought.is_some() => git::leaving_unmoved(&wanted, &current, left),
-            _ => wanted,
-        };
-        let wanted = git::leaving_others(&self.root, meant.clone(), &current)?;
-        let wanted = match &last {
-            Some(last) => git::leaving_newer(wanted, &current, last),
-            None => wanted,
-        };
-        let plan = git::plan(&self.root, &wanted, &current, &self.objects)
+        let Wanted { meant, target: wanted, last } = self.wanted_git(target, &current, left)?;
+        let plan = git::plan(&self.root, &wanted, &current, &self.objects, past)
             .map_err(|error| naming(error, &target.id))?;
         if !force {
             self.refuse_foreign_commits(target, &plan, left)?;
@@ -223,6 +227,30 @@ impl Workspace<'_> {
             }
         }
         Ok(GitRestore { plan, meant, target: wanted, current, kept_below: None })
+    }
+
+    /// The state to restore over another one. `left`: what the restore left that is undone. Errors: `git_unsupported` where the checkpoint has
+    /// none.
+    pub(super) fn wanted_git(
+        &self,
+        target: &Checkpoint,
+        current: &GitState,
+        left: Option<&CheckpointId>,
+    ) -> Result<Wanted> {
+        let wanted = Manifest::read(&self.objects, &target.manifest)?.git;
+        let wanted =
+            wanted.ok_or_else(|| holds_nothing(&format!("Checkpoint {}", target.id.short()), &target.id))?;
+        let last = self.last_of_work(target, left)?;
+        let meant = match &last {
+            Some(last) if left.is_some() => git::leaving_unmoved(&wanted, current, last),
+            _ => wanted,
+        };
+        let wanted = git::leaving_others(&self.root, meant.clone(), current)?;
+        let wanted = match &last {
+            Some(last) => git::leaving_newer(wanted, current, last),
+            None => wanted,
+        };
+        Ok(Wanted { meant, target: wanted, last })
     }
 
     /// Git's state when the work ended that goes back, as far as it is known: what came after it was made by others. Of a restore that is

@@ -53,8 +53,13 @@ fn restores(kernel: &Kernel) -> Result<Check> {
         .into_iter()
         .filter(|restore| restore.progress != Progress::Applied)
         .map(|restore| {
+            let locks = git::locks_of(&restore.root, restore.id.as_str(), None);
+            let locks = match locks.first().filter(|_| restore.strategy.has_git()) {
+                Some(lock) => format!(", and removes {}, which is in its way, unless git may hold it", lock.display()),
+                None => String::new(),
+            };
             format!(
-                "that of checkpoint {} in {} was interrupted; the next restore, undo or redo there finishes it",
+                "that of checkpoint {} in {} was interrupted; the next restore, undo or redo there finishes it{locks}",
                 restore.target_id.short(),
                 restore.root.display()
             )

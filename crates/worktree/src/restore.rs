@@ -14,6 +14,7 @@ mod run;
 mod safety;
 mod settled;
 mod ties;
+mod unfinished;
 mod without;
 
 use std::collections::BTreeSet;

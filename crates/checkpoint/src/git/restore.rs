@@ -5,13 +5,15 @@
 //! move. Planning anew and applying again, or applying the same again, completes what was interrupted.
 
 mod change;
+mod holders;
 mod index;
+mod locks;
 mod move_refs;
 mod refuse;
 mod stash;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
 
@@ -26,18 +28,48 @@ pub use change::{GitPlan, Moved};
 #[cfg(test)]
 pub(super) use index::LOCK_MARK;
 pub use index::apply_index;
+pub use locks::{LeftLock, StandingLock, left_locks, locks_of, remove_locks};
 pub use refuse::{is_sparse, needs_purged};
 
 const REFLOG: &str = "ic: restore checkpoint";
 
-/// What restoring `target` over `current` would do in the work tree whose top is `root`.
+/// What restoring `target` over `current` would do in the work tree whose top is `root`. `past`: locks that will be gone by then.
 ///
 /// Errors: `git_in_progress`, `git_busy` (a lock of the index or of HEAD), `git_unsupported` (a branch that would move, or
 /// that HEAD would go to, is in use in another work tree; a sparse checkout; skip-worktree flags, symbolic branches or
 /// submodules that differ; content that was purged would come back), `git_failed` (objects are lost).
-pub fn plan(root: &Path, target: &GitState, current: &GitState, objects: &Objects) -> Result<GitPlan> {
+pub fn plan(
+    root: &Path,
+    target: &GitState,
+    current: &GitState,
+    objects: &Objects,
+    past: &[PathBuf],
+) -> Result<GitPlan> {
     let dirs = dirs(root)?;
     let git = Git::new(root);
+    let mut plan = moves(target, current);
+    if plan.is_empty() && target.symbolic == current.symbolic {
+        return Ok(plan);
+    }
+    refuse::operations(target, current, &dirs)?;
+    refuse::locks(&dirs, past)?;
+    refuse::symbolic_branches(target, current)?;
+    if plan.index {
+        refuse::special_entries(&git, &dirs, target, current, objects)?;
+    }
+    if !plan.refs.is_empty() || plan.head {
+        refuse::branches_elsewhere(&git, root, &dirs, &plan, target)?;
+    }
+    // Whether git has all of the target takes a walk: it is looked at once for both.
+    plan.new_commits = pack::with_objects(&git, &dirs.common_dir, target, objects, |git| {
+        refuse::purged(git, target, objects)?;
+        new_commits(git, &plan, target, current)
+    })?;
+    Ok(plan)
+}
+
+/// What differs between two states, of which nothing is asked of git: no commits are named.
+pub fn moves(target: &GitState, current: &GitState) -> GitPlan {
     let restored = |state: &GitState| {
         let is_restored = |name: &[u8]| {
             let heads = [target, current].map(|state| state.head_ref.as_ref());
@@ -54,31 +86,13 @@ pub fn plan(root: &Path, target: &GitState, current: &GitState, objects: &Object
         .map(|name| Moved { name: name.clone(), from: old.get(name).cloned(), to: new.get(name).cloned() })
         .collect();
     let is_elsewhere = target.head_name().is_none() && target.head != current.head;
-    let mut plan = GitPlan {
+    GitPlan {
         refs,
         head: target.head_name() != current.head_name() || is_elsewhere,
         index: target.index != current.index,
         stash: target.stash != current.stash,
         new_commits: Vec::new(),
-    };
-    if plan.is_empty() && target.symbolic == current.symbolic {
-        return Ok(plan);
     }
-    refuse::operations(target, current, &dirs)?;
-    refuse::locks(&dirs)?;
-    refuse::symbolic_branches(target, current)?;
-    if plan.index {
-        refuse::special_entries(&git, &dirs, target, current, objects)?;
-    }
-    if !plan.refs.is_empty() || plan.head {
-        refuse::branches_elsewhere(&git, root, &dirs, &plan, target)?;
-    }
-    // Whether git has all of the target takes a walk: it is looked at once for both.
-    plan.new_commits = pack::with_objects(&git, &dirs.common_dir, target, objects, |git| {
-        refuse::purged(git, target, objects)?;
-        new_commits(git, &plan, target, current)
-    })?;
-    Ok(plan)
 }
 
 /// The state to restore, with the branches that other work trees use left where they are; the one that HEAD goes to is not left.
@@ -215,7 +229,7 @@ pub fn apply_refs(
 ) -> Result<()> {
     let dirs = dirs(root)?;
     let git = Git::new(root);
-    refuse::locks(&dirs)?;
+    refuse::locks(&dirs, &[])?;
     index::expect(&git, target, current, objects)?;
     let head = if plan.head { move_refs::pending_head(&git, target, current)? } else { None };
     let stash = if plan.stash { Some(stash::pending(&git, &target.stash, &current.stash)?) } else { None };

@@ -97,7 +97,7 @@ impl Repository {
 
     fn plan(&self, target: &GitState) -> ic_base::Result<(GitPlan, GitState)> {
         let current = self.record(Some(target));
-        plan(&self.root(), target, &current, &self.objects).map(|plan| (plan, current))
+        plan(&self.root(), target, &current, &self.objects, &[]).map(|plan| (plan, current))
     }
 
     fn restore(&self, target: &GitState, id: &str) -> GitState {

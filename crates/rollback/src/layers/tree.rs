@@ -5,7 +5,7 @@ mod back;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp, shell_word};
 use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::plan::Step as PlanStep;
@@ -264,6 +264,10 @@ impl<'a> Goal<'a> {
     /// A refusal of a plan says how to plan without what is refused.
     fn explained(&self, error: Diagnosis) -> Diagnosis {
         let Some(planned) = self.covered.as_planned().filter(|_| self.work.is_none()) else { return error };
+        // Whatever is left out, it comes first.
+        if error.details().contains_key("unfinished") {
+            return error;
+        }
         match error.code() {
             Code::GitUnsupported | Code::GitInProgress | Code::GitBusy | Code::ForeignCommits
                 if self.strategy == Strategy::Full =>
@@ -289,7 +293,16 @@ impl<'a> Goal<'a> {
                     (_, true) => (" --keep-theirs", ""),
                     _ => ("", ""),
                 };
-                let wait = if error.code() == Code::GitBusy { "wait until git is done, or " } else { "" };
+                let lock = error.details().get("lock").and_then(Value::as_str).map(shell_word);
+                let wait = match (error.code(), lock) {
+                    (Code::GitBusy, Some(lock)) => {
+                        format!(
+                            "wait until git is done, or, when none runs here, remove what one left: rm {lock}; or "
+                        )
+                    }
+                    (Code::GitBusy, None) => "wait until git is done, or ".to_owned(),
+                    _ => String::new(),
+                };
                 error.hint(format!("{wait}leave {left}: --layer={rest}{theirs}{forced}"))
             }
             Code::WorkRunning => error.hint("end it first; or roll back anyway: --force-workers"),

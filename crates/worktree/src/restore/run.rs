@@ -1,15 +1,16 @@
 //! One restore, from the plan to the checkpoint that it leaves.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, Seq};
 use ic_checkpoint::capture::Progress;
-use ic_checkpoint::git::{self, GitState};
+use ic_checkpoint::git;
 use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::apply::{self, Outcome};
-use ic_checkpoint::restore::journal::{self, Kind, NewRestore, Restore};
+use ic_checkpoint::restore::journal::{self, Kind, NewRestore};
 use ic_checkpoint::restore::plan::{Limits, Plan};
 use ic_checkpoint::restore::reverse::Own;
 use ic_checkpoint::rootfs::RootDir;
@@ -44,6 +45,8 @@ pub(super) struct Task {
     pub(super) own: BTreeSet<Vec<u8>>,
     /// What the restore that is undone left: commits that it brought are no work of others that came since.
     pub(super) brought: Option<Brought>,
+    /// Locks of git that will be gone by then.
+    pub(super) past: Vec<PathBuf>,
     /// Only what this work did is undone: the target is the tree before it, and whatever others did since stays.
     pub(super) work: Option<Own>,
 }
@@ -61,6 +64,7 @@ impl Task {
             as_if: AsIf::default(),
             own: BTreeSet::new(),
             brought: None,
+            past: Vec::new(),
             work: None,
         }
     }
@@ -103,6 +107,7 @@ pub(super) fn run(
     if request.dry_run {
         // The real call finishes first what was interrupted: the plan is of the tree that it will find then.
         task.as_if = task.as_if.or_settled(workspace, &task.target)?;
+        task.past = workspace.locks_gone_by_then()?;
         let note = super::settled::settle_note(workspace)?;
         let mut report = carry(workspace, task, request, watch)?;
         report.warnings.extend(note);
@@ -174,7 +179,7 @@ fn plan_report(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Planned> {
-    let Task { target, mut limits, whose, until, did, as_if, own, brought, work, .. } = task;
+    let Task { target, mut limits, whose, until, did, as_if, own, brought, past, work, .. } = task;
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = match request.strategy {
         Some(strategy) => strategy,
@@ -191,7 +196,7 @@ fn plan_report(
         workspace.attain(differences, &limits, &shot, &target, strategy)?;
     let git = strategy
         .has_git()
-        .then(|| workspace.plan_git(&target, &shot, request.force.commits, brought.as_ref()));
+        .then(|| workspace.plan_git(&target, &shot, request.force.commits, brought.as_ref(), &past));
     let git = git.transpose()?;
     if !strategy.has_files() {
         databases.clear();
@@ -279,28 +284,6 @@ impl Workspace<'_> {
             && ic_store::git_dirs(&self.root).is_some()
             && Manifest::read(&self.objects, &target.manifest)?.git.is_some();
         Ok(if has_git { Strategy::Full } else { Strategy::FilesOnly })
-    }
-
-    /// What is left to do about git after an interruption: nothing, once it is where the restore was to take it; and
-    /// nothing either if somebody has moved it since.
-    pub(super) fn settle_git(&self, restore: &Restore, target: &Checkpoint) -> Result<Option<GitRestore>> {
-        if !restore.strategy.has_git() {
-            return Ok(None);
-        }
-        let safety = self.kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
-        let before = Manifest::read(&self.objects, &safety.manifest)?.git;
-        let look = Purpose::look(GitPart::Look, BTreeSet::new());
-        let shot = self.shoot(look, &Progress::default())?;
-        let git = self.plan_git(target, &shot, true, None)?;
-        let known = |state: &GitState, name: &[u8]| {
-            state.refs.iter().find(|(known, _)| known.0 == name).map(|(_, commit)| commit.clone())
-        };
-        let was_moved = git
-            .plan
-            .refs
-            .iter()
-            .any(|moved| before.as_ref().is_none_or(|before| known(before, &moved.name) != moved.from));
-        Ok(if was_moved { None } else { Some(git) })
     }
 
     /// Makes the safety checkpoint, the plan and what only it holds durable, and says so in the ledger.

@@ -15,6 +15,7 @@ use super::super::program::Git;
 use super::super::quiet::Filters;
 use super::super::state::GitState;
 use super::change::{busy, dirs};
+use super::refuse::locked;
 use crate::objects::Objects;
 
 /// What an index.lock of ours holds, so that one that a killed restore left is known. The lock of the root, which every
@@ -112,9 +113,7 @@ impl IndexLock {
                 Ok(lock)
             }
             Err(e) if e.kind() == ErrorKind::AlreadyExists && is_left_behind(&path) => Ok(Self(path)),
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                Err(busy("another git command holds the index"))
-            }
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(locked("the index", &path)),
             Err(e) => Err(e).while_doing(|| format!("locking {}", path.display())),
         }
     }

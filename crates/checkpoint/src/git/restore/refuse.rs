@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_store::{GitDirs, path_from_bytes};
 
 use super::super::index::{self, Line};
@@ -35,15 +35,28 @@ pub(super) fn operations(target: &GitState, current: &GitState, dirs: &GitDirs) 
     Ok(())
 }
 
-pub(super) fn locks(dirs: &GitDirs) -> Result<()> {
+/// Errors: `git_busy` for a lock that is not one of `past`.
+pub(super) fn locks(dirs: &GitDirs, past: &[PathBuf]) -> Result<()> {
     let index = dirs.git_dir.join("index.lock");
     if index.exists() && !is_left_behind(&index) {
-        return Err(busy("another git command holds the index"));
+        return Err(locked("the index", &index));
     }
-    if dirs.git_dir.join("HEAD.lock").exists() {
-        return Err(busy("another git command holds HEAD"));
+    let head = dirs.git_dir.join("HEAD.lock");
+    if head.exists() && !past.contains(&head) {
+        return Err(locked("HEAD", &head));
     }
     Ok(())
+}
+
+/// The error of a lock, which a git that is dead may have left: it is named, so that it can be removed.
+pub(super) fn locked(what: &str, lock: &Path) -> Diagnosis {
+    let lock = lock.display().to_string();
+    busy(&format!("another git command holds {what}"))
+        .hint(format!(
+            "try again; when no git runs here, remove the lock that one left: rm {}; or restore the files alone: ic checkpoint restore ID --strategy files-only --yes",
+            shell_word(&lock)
+        ))
+        .detail("lock", lock)
 }
 
 pub(super) fn symbolic_branches(target: &GitState, current: &GitState) -> Result<()> {

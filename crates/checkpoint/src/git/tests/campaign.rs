@@ -72,7 +72,7 @@ fn history(random: &mut Random) {
                     continue;
                 }
                 taken.push(current.clone());
-                let planned = plan(&repository.root(), &target, &current, &repository.objects).unwrap();
+                let planned = plan(&repository.root(), &target, &current, &repository.objects, &[]).unwrap();
                 let id = format!("r{step}");
                 apply_refs(&repository.root(), &planned, &target, &current, &id, &repository.objects)
                     .unwrap();

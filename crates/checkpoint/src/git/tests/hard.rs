@@ -140,7 +140,7 @@ fn a_linked_work_tree_comes_back() {
     Repository::git_in(&tree, "add b");
     Repository::git_in(&tree, "commit -q -m b");
     let current = repository.record_in(&tree, Some(&target));
-    let planned = plan(&tree, &target, &current, &repository.objects).unwrap();
+    let planned = plan(&tree, &target, &current, &repository.objects, &[]).unwrap();
     apply_refs(&tree, &planned, &target, &current, "one", &repository.objects).unwrap();
     apply_index(&tree, &target, &current, &repository.objects).unwrap();
     assert_same(&repository.record_in(&tree, Some(&target)), &target);

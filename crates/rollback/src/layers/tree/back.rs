@@ -125,7 +125,7 @@ fn to_put_back<'k>(
     }
     tree.require_own(look).map_err(|error| match error.code() {
         Code::WorkRunning => error.hint("end it first; then call again"),
-        Code::GitBusy => {
+        Code::GitBusy if !error.details().contains_key("unfinished") => {
             error.hint("wait until git is done, or remove the lock that a dead git left; then call again")
         }
         // A redo would mean that restore.

@@ -1,0 +1,204 @@
+//! Locks of refs that a git of ours left, which was killed in the midst of a restore together with us.
+//!
+//! Git makes such a lock as a new file, holds it for milliseconds, and does not write into it whose it is. One is taken
+//! for left behind where the restore may have made it, nobody has touched it while we looked, and no process that could
+//! hold it is there. In doubt it stays, and is named.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp, shell_word};
+use ic_store::{GitDirs, path_from_bytes};
+
+use super::change::GitPlan;
+use super::holders;
+
+/// How often, and how long in between, a lock is looked at. Git itself gives up after 100 ms (`core.filesRefLockTimeout`).
+const LOOKS: u32 = 10;
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// The clock of a file system may be behind by a tick of the kernel: 10 ms where that is longest.
+const TICK_MILLIS: i64 = 20;
+
+/// A lock as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftLock {
+    /// Where it is.
+    path: PathBuf,
+    /// Its device and its inode.
+    place: (u64, u64),
+    /// When it was written, in seconds and nanoseconds, and its size.
+    written: (i64, i64, u64),
+}
+
+impl LeftLock {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn find(path: &Path) -> Option<(Self, Metadata)> {
+        let meta = fs::symlink_metadata(path).ok()?;
+        let place = (meta.dev(), meta.ino());
+        let written = (meta.mtime(), meta.mtime_nsec(), meta.size());
+        Some((Self { path: path.to_owned(), place, written }, meta))
+    }
+
+    fn is_as_it_was(&self) -> bool {
+        Self::find(&self.path).is_some_and(|(now, _)| now == *self)
+    }
+
+    fn millis(&self) -> i64 {
+        let (seconds, nanos, _) = self.written;
+        seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000)
+    }
+}
+
+/// A lock that stays where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandingLock {
+    path: PathBuf,
+    why: String,
+    /// The process that has to end first.
+    holder: Option<u32>,
+}
+
+impl StandingLock {
+    fn new(path: &Path, why: impl Into<String>, holder: Option<u32>) -> Self {
+        Self { path: path.to_owned(), why: why.into(), holder }
+    }
+
+    /// The error of what it stands against.
+    pub fn diagnosis(&self) -> Diagnosis {
+        let path = self.path.display().to_string();
+        let hint = match self.holder {
+            Some(pid) => format!("when the process {pid} has ended, call again"),
+            None => format!("when no git runs here, remove it: rm {}; then call again", shell_word(&path)),
+        };
+        let message = format!("Git's state was not restored: {path} is in the way; {}.", self.why);
+        let error = Diagnosis::new(Code::GitBusy, message).hint(hint).detail("lock", path);
+        match self.holder {
+            Some(pid) => error.detail("pid", pid),
+            None => error,
+        }
+    }
+}
+
+/// The locks there are of those that the restore with this id may have made, by its plan; without one, those alone that are known without
+/// it.
+pub fn locks_of(root: &Path, id: &str, plan: Option<&GitPlan>) -> Vec<PathBuf> {
+    let Some(GitDirs { git_dir, common_dir }) = ic_store::git_dirs(root) else { return Vec::new() };
+    // What does not move refs makes no lock of one.
+    if plan.is_some_and(|plan| plan.refs.is_empty() && !plan.head && !plan.stash) {
+        return Vec::new();
+    }
+    let mut locks = vec![git_dir.join("HEAD.lock")];
+    // The second holds what the packed refs are to be: git makes that under the lock, and fails where it is there.
+    locks.extend(["packed-refs.lock", "packed-refs.new"].map(|name| common_dir.join(name)));
+    // Where refs are kept in tables.
+    locks.push(common_dir.join("reftable/tables.list.lock"));
+    locks.push(git_dir.join("reftable/tables.list.lock"));
+    for moved in plan.into_iter().flat_map(|plan| &plan.refs) {
+        let name = path_from_bytes(&[&moved.name[..], b".lock"].concat());
+        locks.extend([common_dir.join(&name), git_dir.join(&name)]);
+    }
+    if plan.is_some_and(|plan| plan.stash) {
+        locks.extend(["refs/stash.lock", "logs/refs/stash.lock"].map(|name| common_dir.join(name)));
+    }
+    locks.retain(|lock| lock.symlink_metadata().is_ok());
+    add_below(&common_dir.join("refs/ic/rolled-back").join(id), &mut locks);
+    locks.sort();
+    locks.dedup();
+    locks
+}
+
+/// Adds every lock below a directory, which is of one restore alone. No ref has a name that ends so.
+fn add_below(directory: &Path, locks: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            add_below(&path, locks);
+        } else if path.extension().is_some_and(|end| end == "lock") {
+            locks.push(path);
+        }
+    }
+}
+
+/// Those of the locks that nobody holds, after a moment in which a git that is alive would have let go of them. `begun`: when the restore began to
+/// move refs, if it did, and the time now.
+///
+/// Errors: the first that is not certain to be left behind.
+pub fn left_locks(
+    root: &Path,
+    locks: &[PathBuf],
+    begun: Option<(Timestamp, Timestamp)>,
+) -> std::result::Result<Vec<LeftLock>, StandingLock> {
+    let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Vec::new()) };
+    let found: Vec<(LeftLock, Metadata)> = locks.iter().filter_map(|path| LeftLock::find(path)).collect();
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Whoever holds one of them is there before and after: what others do meanwhile is of no account.
+    let mut gits = holders::gits_in(&dirs.common_dir);
+    for _ in 0..LOOKS {
+        if !found.iter().any(|(lock, _)| lock.path.symlink_metadata().is_ok()) {
+            return Ok(Vec::new());
+        }
+        std::thread::sleep(BETWEEN);
+    }
+    let still = holders::gits_in(&dirs.common_dir);
+    gits.retain(|pid| still.contains(pid));
+    let mut left = Vec::new();
+    for (lock, meta) in found {
+        if lock.path.symlink_metadata().is_err() {
+            continue;
+        }
+        require_left(&lock, &meta, begun)?;
+        if let Some(pid) = holders::has_open(&lock.path, lock.place) {
+            let why = format!("the process {pid} has it open");
+            return Err(StandingLock::new(&lock.path, why, Some(pid)));
+        }
+        if let Some(pid) = gits.first() {
+            let why = format!("git may hold it, which runs here as the process {pid}");
+            return Err(StandingLock::new(&lock.path, why, Some(*pid)));
+        }
+        left.push(lock);
+    }
+    Ok(left)
+}
+
+/// Whether a lock may be of the restore that was killed, by what its file tells.
+fn require_left(
+    lock: &LeftLock,
+    meta: &Metadata,
+    begun: Option<(Timestamp, Timestamp)>,
+) -> std::result::Result<(), StandingLock> {
+    let stays = |why: &str| Err(StandingLock::new(&lock.path, why, None));
+    if !lock.is_as_it_was() {
+        return stays("another git command makes it again and again");
+    }
+    // Of another user's processes it cannot be known what they have open.
+    if !meta.is_file() || meta.uid() != rustix::process::geteuid().as_raw() {
+        return stays("it is no file of yours");
+    }
+    let Some((since, now)) = begun else { return stays("another git command holds it, or left it") };
+    if lock.millis() < since.millis() - TICK_MILLIS {
+        return stays(
+            "it was there before the restore that was interrupted, so another git command holds it or left it",
+        );
+    }
+    if lock.millis() > now.millis() + TICK_MILLIS {
+        return stays("its time is to come, so it cannot be told whether a git that is gone left it");
+    }
+    Ok(())
+}
+
+/// Removes locks that were found to be left behind, unless one is another by now.
+pub fn remove_locks(locks: &[LeftLock]) -> Result<()> {
+    for lock in locks.iter().filter(|lock| lock.is_as_it_was()) {
+        fs::remove_file(&lock.path).while_doing(|| format!("removing {}", lock.path.display()))?;
+    }
+    Ok(())
+}
