@@ -106,7 +106,7 @@ impl Workspace<'_> {
     }
 }
 
-/// An error that stands against finishing a restore: to restore files alone is no way around it, since this has to be finished first.
+/// An error that refuses to let a restore be finished: to restore files alone is no way around it, since this has to be finished first.
 fn of_unfinished(error: Diagnosis, target: &Checkpoint) -> Diagnosis {
     let lock = error.details().get("lock").and_then(Value::as_str).map(shell_word);
     let is_around = error.get_hint().is_none_or(|hint| hint.contains("--strategy files-only"));
@@ -118,7 +118,7 @@ fn of_unfinished(error: Diagnosis, target: &Checkpoint) -> Diagnosis {
         }
         (Code::GitBusy, None) => "try again".to_owned(),
         (Code::GitInProgress, _) => "finish or abort it; then call again".to_owned(),
-        _ => "undo what stands against it; then call again".to_owned(),
+        _ => "fix that; then call again".to_owned(),
     };
     let error = if is_around { error.hint(hint) } else { error };
     error

@@ -70,7 +70,7 @@ impl StandingLock {
         Self { path: path.to_owned(), why: why.into(), holder }
     }
 
-    /// The error of what it stands against.
+    /// The error of a call that it refuses.
     pub fn diagnosis(&self) -> Diagnosis {
         let path = self.path.display().to_string();
         let hint = match self.holder {
