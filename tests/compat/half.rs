@@ -1,6 +1,8 @@
 //! What an older version left when it was killed in the midst of an operation, at each moment that its ledger committed.
 
 use ic_testkit::{Random, State, World, long, tell};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OptionalExtension};
 
 use crate::fixture::{Fixture, fixtures};
 use crate::world::{call, stands, state};
@@ -17,6 +19,8 @@ pub(crate) struct Half {
     pub(crate) when: String,
     before: Reference,
     after: Reference,
+    /// The effect whose undo was under way: whether it had been undone by then nobody knows, so its undo is run again.
+    cut_off: Option<String>,
 }
 
 /// A world that nothing interrupted.
@@ -41,8 +45,10 @@ pub(crate) fn every_half(operation: &str, end: impl Fn(&Half)) {
         let moments = moments(&fixture, operation);
         tell(&format!("{} halves of {operation} of {}", moments.len(), fixture.name));
         for moment in moments {
+            let world = fixture.world(&format!("{operation}/{moment}"));
             let half = Half {
-                world: fixture.world(&format!("{operation}/{moment}")),
+                cut_off: cut_off(&world),
+                world,
                 words: fixture.words(operation),
                 when: format!("{}, {operation}/{moment}", fixture.name),
                 before: before.clone(),
@@ -53,6 +59,15 @@ pub(crate) fn every_half(operation: &str, end: impl Fn(&Half)) {
             half.world.cli.assert_sound(&half.when);
         }
     }
+}
+
+/// The step of the effect that a process was undoing.
+fn cut_off(world: &World) -> Option<String> {
+    const SQL: &str = "SELECT step FROM compensations WHERE state = 'running' AND child IS NOT NULL";
+    let ledger = Connection::open(world.cli.db()).expect("open the ledger");
+    // Its log stays as the version that was killed left it.
+    ledger.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).expect("keep the log");
+    ledger.query_row(SQL, [], |row| row.get(0)).optional().expect("ask the ledger")
 }
 
 fn moments(fixture: &Fixture, operation: &str) -> Vec<String> {
@@ -94,14 +109,21 @@ impl Half {
     /// As [`Half::assert_is_after`], but for what the ledger says of the interruption.
     pub(crate) fn assert_outside_is_after(&self) {
         self.assert_outside_but_effects_is_after();
-        assert_eq!(self.world.outside.text("undone"), self.after.undone, "{}: effects", self.when);
+        assert_eq!(self.undone(), self.after.undone, "{}: effects", self.when);
+    }
+
+    /// The effects that were undone, in their order. One whose undo was cut off may have been undone before that, too.
+    fn undone(&self) -> String {
+        let text = self.world.outside.text("undone");
+        let Some(again) = &self.cut_off else { return text };
+        text.replacen(&format!("{again}\n{again}\n"), &format!("{again}\n"), 1)
     }
 
     /// As [`Half::assert_outside_is_after`], where effects that had not been made yet are not undone either: those that were come
     /// last, in the order in which they are undone.
     pub(crate) fn assert_outside_is_after_what_was_made(&self) {
         self.assert_outside_but_effects_is_after();
-        let undone = self.world.outside.text("undone");
+        let undone = self.undone();
         let made = self.world.outside.text("did");
         assert!(self.after.undone.ends_with(&undone), "{}: undone: {undone:?}", self.when);
         let is_undone = |effect: &str| undone.lines().any(|line| line == effect);
