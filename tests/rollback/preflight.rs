@@ -348,7 +348,8 @@ fn a_merge_or_a_git_under_way_is_refused_and_the_hint_leaves_git_out() {
     let lock = world.cli.root().join(".git/index.lock");
     std::fs::write(&lock, "").expect("a lock");
     let line = refused_all(&world, "a", &[], "git_busy");
-    assert!(line.contains(&format!("wait until git is done, or {rest}\"")), "{line}");
+    let named = format!("when none runs here, remove what one left: rm {}; or {rest}\"", lock.display());
+    assert!(line.contains(&format!("wait until git is done, or, {named}")), "{line}");
     std::fs::remove_file(&lock).expect("no lock");
     std::fs::write(world.cli.root().join(".git/MERGE_HEAD"), world.git(&["rev-parse", "HEAD"]) + "\n")
         .expect("a merge");

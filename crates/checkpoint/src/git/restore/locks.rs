@@ -1,4 +1,4 @@
-//! Locks of refs that a git of ours left, which was killed in the midst of a restore together with us.
+//! Locks of refs and of the index that a git of ours left, which was killed in the midst of a restore together with us.
 //!
 //! Git makes such a lock as a new file, holds it for milliseconds, and does not write into it whose it is. One is taken
 //! for left behind where the restore may have made it, nobody has touched it while we looked, and no process that could
@@ -14,6 +14,7 @@ use ic_store::{GitDirs, path_from_bytes};
 
 use super::change::GitPlan;
 use super::holders;
+use super::index::is_left_behind;
 
 /// How often, and how long in between, a lock is looked at. Git itself gives up after 100 ms (`core.filesRefLockTimeout`).
 const LOOKS: u32 = 10;
@@ -90,11 +91,13 @@ impl StandingLock {
 /// it.
 pub fn locks_of(root: &Path, id: &str, plan: Option<&GitPlan>) -> Vec<PathBuf> {
     let Some(GitDirs { git_dir, common_dir }) = ic_store::git_dirs(root) else { return Vec::new() };
-    // What does not move refs makes no lock of one.
-    if plan.is_some_and(|plan| plan.refs.is_empty() && !plan.head && !plan.stash) {
+    // What moves nothing makes no lock.
+    if plan.is_some_and(GitPlan::is_empty) {
         return Vec::new();
     }
     let mut locks = vec![git_dir.join("HEAD.lock")];
+    // One with our mark is taken over as it is: this is of the git that looks at the files again, or of us before we wrote the mark.
+    locks.extend(Some(git_dir.join("index.lock")).filter(|lock| !is_left_behind(lock)));
     // The second holds what the packed refs are to be: git makes that under the lock, and fails where it is there.
     locks.extend(["packed-refs.lock", "packed-refs.new"].map(|name| common_dir.join(name)));
     // Where refs are kept in tables.

@@ -38,7 +38,7 @@ pub(super) fn operations(target: &GitState, current: &GitState, dirs: &GitDirs) 
 /// Errors: `git_busy` for a lock that is not one of `past`.
 pub(super) fn locks(dirs: &GitDirs, past: &[PathBuf]) -> Result<()> {
     let index = dirs.git_dir.join("index.lock");
-    if index.exists() && !is_left_behind(&index) {
+    if index.exists() && !is_left_behind(&index) && !past.contains(&index) {
         return Err(locked("the index", &index));
     }
     let head = dirs.git_dir.join("HEAD.lock");
