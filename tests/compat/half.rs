@@ -19,8 +19,8 @@ pub(crate) struct Half {
     pub(crate) when: String,
     before: Reference,
     after: Reference,
-    /// The effect whose undo was under way: whether it had been undone by then nobody knows, so its undo is run again.
-    cut_off: Option<String>,
+    /// The effect that its undo had undone when the process died before it could say so: it is undone again, since nobody knows.
+    again: Option<String>,
 }
 
 /// A world that nothing interrupted.
@@ -47,7 +47,7 @@ pub(crate) fn every_half(operation: &str, end: impl Fn(&Half)) {
         for moment in moments {
             let world = fixture.world(&format!("{operation}/{moment}"));
             let half = Half {
-                cut_off: cut_off(&world),
+                again: undone_untold(&world),
                 world,
                 words: fixture.words(operation),
                 when: format!("{}, {operation}/{moment}", fixture.name),
@@ -61,13 +61,15 @@ pub(crate) fn every_half(operation: &str, end: impl Fn(&Half)) {
     }
 }
 
-/// The step of the effect that a process was undoing.
-fn cut_off(world: &World) -> Option<String> {
+/// The step of an effect that was undone, and whose undo the ledger has under way.
+fn undone_untold(world: &World) -> Option<String> {
     const SQL: &str = "SELECT step FROM compensations WHERE state = 'running' AND child IS NOT NULL";
     let ledger = Connection::open(world.cli.db()).expect("open the ledger");
     // Its log stays as the version that was killed left it.
     ledger.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).expect("keep the log");
-    ledger.query_row(SQL, [], |row| row.get(0)).optional().expect("ask the ledger")
+    let step: Option<String> =
+        ledger.query_row(SQL, [], |row| row.get(0)).optional().expect("ask the ledger");
+    step.filter(|step| world.outside.text("undone").lines().last() == Some(step))
 }
 
 fn moments(fixture: &Fixture, operation: &str) -> Vec<String> {
@@ -109,23 +111,22 @@ impl Half {
     /// As [`Half::assert_is_after`], but for what the ledger says of the interruption.
     pub(crate) fn assert_outside_is_after(&self) {
         self.assert_outside_but_effects_is_after();
-        assert_eq!(self.undone(), self.after.undone, "{}: effects", self.when);
+        assert_eq!(self.world.outside.text("undone"), self.wanted(), "{}: effects", self.when);
     }
 
-    /// The effects that were undone, in their order. One whose undo was cut off may have been undone before that, too.
-    fn undone(&self) -> String {
-        let text = self.world.outside.text("undone");
-        let Some(again) = &self.cut_off else { return text };
-        text.replacen(&format!("{again}\n{again}\n"), &format!("{again}\n"), 1)
+    /// The effects that are undone by the end, in their order.
+    fn wanted(&self) -> String {
+        let Some(again) = &self.again else { return self.after.undone.clone() };
+        self.after.undone.replacen(&format!("{again}\n"), &format!("{again}\n{again}\n"), 1)
     }
 
     /// As [`Half::assert_outside_is_after`], where effects that had not been made yet are not undone either: those that were come
     /// last, in the order in which they are undone.
     pub(crate) fn assert_outside_is_after_what_was_made(&self) {
         self.assert_outside_but_effects_is_after();
-        let undone = self.undone();
+        let undone = self.world.outside.text("undone");
         let made = self.world.outside.text("did");
-        assert!(self.after.undone.ends_with(&undone), "{}: undone: {undone:?}", self.when);
+        assert!(self.wanted().ends_with(&undone), "{}: undone: {undone:?}", self.when);
         let is_undone = |effect: &str| undone.lines().any(|line| line == effect);
         assert!(made.lines().all(is_undone), "{}: made: {made:?}, undone: {undone:?}", self.when);
     }

@@ -2,7 +2,7 @@
 
 use ic_testkit::{Terminal, World, living_process};
 
-use crate::world::{Work as _, in_git};
+use crate::world::{Work as _, in_git, without_git};
 
 /// A dispatch that changes a file, and ends.
 fn work(world: &World, name: &str) -> String {
@@ -159,7 +159,7 @@ fn where_there_is_no_run_only_the_layers_that_are_named_go_back() {
     let stands = || (world.read("file").expect("the file"), world.git(&["rev-parse", "HEAD"]));
     let later = work();
     let dump = world.cli.dump();
-    for layers in ["workflow", "effects", "data", "files,data"] {
+    for layers in ["workflow", "effects", "workflow,effects", "data", "files,data"] {
         let words = ["undo", &first, "--layer", layers, "--yes"];
         assert_eq!(code(&world, &words), (Some(3), "usage".to_owned()), "{layers}");
     }
@@ -168,7 +168,8 @@ fn where_there_is_no_run_only_the_layers_that_are_named_go_back() {
     undo(&["--layer=files"]);
     assert_eq!(stands(), ("one\n".to_owned(), later.clone()));
     world.git(&["reset", "-q", "--hard"]);
-    undo(&["--layer=git"]);
+    // As it is typed where there is a run: of the others there is nothing.
+    undo(&["--layer=workflow,git"]);
     assert_eq!(stands(), ("two\n".to_owned(), head.clone()));
     world.git(&["reset", "-q", "--hard", &later]);
     undo(&["--layer=files,git"]);
@@ -184,6 +185,16 @@ fn where_there_is_no_run_only_the_layers_that_are_named_go_back() {
         assert_eq!(code(&world, &words), (Some(1), "work_running".to_owned()), "{flag}");
     }
     undo(&["--force-workers"]);
+}
+
+#[test]
+fn where_there_is_no_git_files_and_git_are_the_files() {
+    let world = without_git();
+    world.write("file", "one\n");
+    let first = world.ic(&["checkpoint", "create"]);
+    world.write("file", "two\n");
+    world.ic(&["undo", &format!("checkpoint:{first}"), "--layer=files,git", "--yes"]);
+    assert_eq!(world.read("file").as_deref(), Some("one\n"));
 }
 
 #[test]

@@ -368,6 +368,25 @@ fn what_a_killed_redo_has_left_to_restore_is_what_its_preview_names() {
 }
 
 #[test]
+fn what_a_killed_redo_of_one_dispatch_has_left_to_restore_is_what_its_preview_names() {
+    let world = in_git().begun();
+    for name in ["one", "two"] {
+        let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
+        world.ic(&["dispatch", "start", &id]);
+        world.write(name, "made\n");
+        world.write(&format!("also-{name}"), "made\n");
+        world.ic(&["dispatch", "complete", &id]);
+    }
+    let all = world.cli.json(["dispatch", "list", "--json"]);
+    let one =
+        all.as_array().expect("a list").iter().find(|one| one["name"] == "one").expect("it")["id"].clone();
+    let undone = world.cli.json(["undo", "--dispatch", one.as_str().expect("an id"), "--yes", "--json"]);
+    let id = undone["rollback_id"].as_str().expect("an id").to_owned();
+    assert_eq!((world.read("one"), world.read("two").as_deref()), (None, Some("made\n")));
+    assert_resuming_is_what_is_left(&world, &["rollback", "undo", &id, "--json"], "one");
+}
+
+#[test]
 fn what_a_rollback_restored_before_it_died_is_counted() {
     let world = story();
     world.save(&WHOLE);

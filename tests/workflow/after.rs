@@ -138,6 +138,10 @@ fn a_step_whose_undo_was_cut_off_is_run_again() {
         "{status}"
     );
     assert!(status["next"].as_str().is_some_and(|next| next.contains(" --step a ")), "{status}");
+    let shown = world.report(&format!("workflow show {run}"), 0);
+    assert!(shown["steps"][0]["effect_undone"].is_null(), "nobody knows: {shown}");
+    let text = world.call(&format!("workflow show {run} --format text")).stdout;
+    assert!(text.contains("its effect may be undone") && !text.contains("its effect is undone"), "{text}");
     world.outside.remove("spoil-do-b");
     assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
     world.assert_each_stands_once(&[("a", &[]), ("b", &["a"])], "run again");

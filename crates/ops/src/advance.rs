@@ -82,7 +82,13 @@ pub fn advance(
 
 /// A move that a caller asks for who does not execute the run. Errors: `work_running` while another process does.
 fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: Outcome) -> Result<Outcome> {
-    OwnerLock::require_free(kernel.store(), &run.id)?;
+    if let Err(held) = OwnerLock::require_free(kernel.store(), &run.id) {
+        // A run of no workflow is executed by nobody: that is a rollback, which has opened the run again and is about to end.
+        let is_executed = (kernel.above.workflow_state)(snapshot, &run.id)?.is_some();
+        if is_executed || held.code() != Code::WorkRunning {
+            return Err(held);
+        }
+    }
     let left = if outcome.completes { (kernel.above.steps_left)(snapshot, run)? } else { Vec::new() };
     if !left.is_empty() {
         let names: Vec<&str> = left.iter().map(|step| step.name.as_str()).collect();

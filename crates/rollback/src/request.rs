@@ -1,6 +1,7 @@
 //! What is asked of a rollback.
 
 use ic_base::{Code, Diagnosis, Result, shell_word};
+use ic_checkpoint::restore::Strategy;
 use ic_journal::{Force, Layer};
 use ic_worktree::Settings;
 
@@ -78,6 +79,28 @@ impl Layers<'_> {
             )));
         }
         ic_journal::layer::checked(chosen)
+    }
+
+    /// What a restore restores where no run goes back, so that there is no record and no effect: files and git's state. `None`: what it
+    /// restores by itself.
+    ///
+    /// Errors: `usage` where neither is named, and for rows, which it does not restore.
+    pub fn of_restore(self) -> Result<Option<Strategy>> {
+        let Self::Only(chosen) = self else { return Ok(None) };
+        let no_run = "No run is rolled back here, only a checkpoint restored";
+        if chosen.contains(&Layer::Data) {
+            return Err(Diagnosis::new(Code::Usage, format!("{no_run}: that restores no rows."))
+                .hint("leave the layer data out; rows alone: ic rewind to TASK --yes"));
+        }
+        match (chosen.contains(&Layer::Files), chosen.contains(&Layer::Git)) {
+            (true, true) => Ok(None),
+            (true, false) => Ok(Some(Strategy::FilesOnly)),
+            (false, true) => Ok(Some(Strategy::GitOnly)),
+            (false, false) => {
+                Err(Diagnosis::new(Code::Usage, format!("{no_run}: it has files and git alone."))
+                    .hint("name one of them: --layer=files"))
+            }
+        }
     }
 
     /// Whether the run goes back with everything: what stays all the same is said then.

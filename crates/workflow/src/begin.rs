@@ -21,7 +21,7 @@ use crate::flow::{Flow, Ui};
 use crate::may::{may_resume, may_roll_back};
 use crate::options::{Overrides, check, check_strategy, options};
 use crate::report::{Report, Status, TakenBack};
-use crate::show::{is_undone_alone, show};
+use crate::show::{show, undone_alone};
 use crate::table::{self, Failure, State, StepRow, StepState, Workflow};
 
 /// The project in which a workflow is executed, and how.
@@ -333,10 +333,10 @@ impl Flow<'_> {
         }
     }
 
-    /// The steps that ended well and whose effects alone were undone since.
+    /// The steps that ended well and whose effects alone were undone since, or perhaps.
     fn undone(&self) -> Result<Vec<usize>> {
         let all = self.kernel.read(|snapshot| ic_saga::compensation::list(snapshot, &self.run.id))?;
-        let undone = self.rows.iter().filter(|(_, row)| is_undone_alone(&all, row));
+        let undone = self.rows.iter().filter(|(_, row)| undone_alone(&all, row).is_some());
         Ok(undone.map(|(at, _)| *at).collect())
     }
 

@@ -29,5 +29,5 @@ pub use options::{Overrides, check};
 pub use point::{Point, point, points};
 pub use preview::{Plan, Preview, Would, preview};
 pub use redact::redact;
-pub use report::{Report, Restored, Status, StepReport, TakenBack};
+pub use report::{EffectUndone, Report, Restored, Status, StepReport, TakenBack};
 pub use show::{show, unfinished};

@@ -30,6 +30,15 @@ ic_base::words! {
     }
 }
 
+/// Whether an effect is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EffectUndone {
+    /// Its undo ended well.
+    Yes,
+    /// The process of its undo died in its midst: nobody knows.
+    Perhaps,
+}
+
 /// A step, as far as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepReport {
@@ -46,7 +55,7 @@ pub struct StepReport {
     /// It is undone, and what it did outside of the project is not: its effect was passed over.
     pub is_effect_left: bool,
     /// It ended well and stands, and its effect alone was undone since, or perhaps: resuming the workflow runs it again.
-    pub is_effect_undone: bool,
+    pub effect_undone: Option<EffectUndone>,
     /// What is known of it, if it was begun.
     pub row: Option<StepRow>,
 }
@@ -166,7 +175,7 @@ impl Flow<'_> {
                 state,
                 is_rolled_back: false,
                 is_undone: false,
-                is_effect_undone: false,
+                effect_undone: None,
                 is_effect_left: false,
                 row,
             }

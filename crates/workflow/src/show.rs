@@ -8,7 +8,7 @@ use ic_saga::{Compensation, State as CompensationState};
 use ic_store::Snapshot;
 
 use crate::definition::{Action, Definition};
-use crate::report::{Report, Status, StepReport};
+use crate::report::{EffectUndone, Report, Status, StepReport};
 use crate::table::{self, State, StepRow, StepState, Tried, Workflow};
 
 /// How far a workflow is. Nothing is written.
@@ -110,8 +110,9 @@ fn steps_of(
         has_rolled_back |= has_gone;
         // Its work is marked when a rollback begins, and may be there until that ends.
         let is_undone = has_gone && run.status != RunStatus::RollingBack;
-        let is_effect_undone =
-            run.status != RunStatus::RollingBack && stands.is_some_and(|row| is_undone_alone(&effects, row));
+        let effect_undone = stands
+            .filter(|_| run.status != RunStatus::RollingBack)
+            .and_then(|row| undone_alone(&effects, row));
         let needs_undo = !step.compensate.as_ref().is_some_and(|undo| matches!(undo.action, Action::Skip(_)));
         let is_effect_left =
             is_undone && needs_undo && told.is_some_and(|told| told.is_back() && !told.is_rolled_back());
@@ -124,7 +125,7 @@ fn steps_of(
             is_rolled_back,
             is_undone,
             is_effect_left,
-            is_effect_undone,
+            effect_undone,
             row,
         }
     });
@@ -132,9 +133,13 @@ fn steps_of(
     Ok((steps, has_rolled_back))
 }
 
-/// Whether a step ended well and its effect, one of `all`, was undone since without the rest of it, or perhaps: the process of its undo died.
-pub(crate) fn is_undone_alone(all: &[Compensation], row: &StepRow) -> bool {
-    let own = |one: &&Compensation| row.compensation_id.as_ref() == Some(&one.id);
-    let is_gone = |one: &Compensation| one.state == CompensationState::Done || one.is_cut_off();
-    row.state == StepState::Succeeded && all.iter().find(own).is_some_and(is_gone)
+/// What became of the effect of a step that ended well, if it was undone without the rest of the step, or perhaps. `all`: the effects of its run.
+pub(crate) fn undone_alone(all: &[Compensation], row: &StepRow) -> Option<EffectUndone> {
+    let own = all.iter().find(|one| row.compensation_id.as_ref() == Some(&one.id));
+    let effect = own.filter(|_| row.state == StepState::Succeeded)?;
+    match effect.state {
+        CompensationState::Done => Some(EffectUndone::Yes),
+        _ if effect.is_cut_off() => Some(EffectUndone::Perhaps),
+        _ => None,
+    }
 }

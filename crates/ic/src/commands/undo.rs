@@ -1,6 +1,5 @@
 //! `ic undo`
 
-use ic_checkpoint::restore::Strategy;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::Run;
@@ -177,34 +176,15 @@ impl Undo {
 
     /// Restores a checkpoint that belongs to no run.
     fn restore(&self, session: &mut Session, checkpoint: &str) -> Result<Exit> {
+        let named = Layer::named(&self.layer)?;
         let flags = RestoreFlags {
             dry_run: self.dry_run,
             expect_plan: self.expect_plan.clone(),
-            strategy: strategy(&self.layer)?,
+            strategy: named.as_deref().map_or(Layers::All, Layers::Only).of_restore()?,
             force: self.forced.decided(),
             keep_theirs: self.keep_theirs,
             yes: self.yes,
         };
         flags.restore(session, checkpoint)
     }
-}
-
-/// What a restore that is no rollback restores, by the layers that are named; `None`: what it does by itself.
-///
-/// Errors: `usage` for layers that only a run has.
-fn strategy(layers: &[Layer]) -> Result<Option<Strategy>> {
-    use ic_rollback::Layer as L;
-    let Some(layers) = Layer::named(layers)? else { return Ok(None) };
-    if let Some(other) = layers.iter().find(|layer| !matches!(layer, L::Files | L::Git)) {
-        let message = format!(
-            "No run is rolled back here, only a checkpoint restored: it has no layer {}.",
-            other.as_str()
-        );
-        return Err(Diagnosis::new(Code::Usage, message).hint("leave it out, or name a run: --run RUN"));
-    }
-    Ok(Some(match (layers.contains(&L::Files), layers.contains(&L::Git)) {
-        (true, false) => Strategy::FilesOnly,
-        (false, _) => Strategy::GitOnly,
-        (true, true) => Strategy::Full,
-    }))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ic_base::CompensationId;
 use ic_workflow::table::StepState;
-use ic_workflow::{Report, Restored, Status, StepReport, TakenBack};
+use ic_workflow::{EffectUndone, Report, Restored, Status, StepReport, TakenBack};
 use ic_worktree::Warning;
 
 use crate::text::{Cell, Table, counted, path_text, plain, style, styled};
@@ -47,8 +47,13 @@ shape! {
         /// Whether a rollback that has ended went back to before it, and it was not begun again since. What it did outside of the
         /// project is undone too where the status is `rolled_back`.
         undone: bool = step.is_undone,
-        /// Whether it stands, and its effect alone was undone since: an unfinished workflow that is resumed runs it again.
-        effect_undone: bool = step.is_effect_undone,
+        /// Whether it stands, and its effect alone was undone since: an unfinished workflow that is resumed runs it again. Null: an undo of it
+        /// was interrupted, and its outcome is unknown; it runs again, too.
+        effect_undone: Option<bool> = match step.effect_undone {
+            None => Some(false),
+            Some(EffectUndone::Yes) => Some(true),
+            Some(EffectUndone::Perhaps) => None,
+        },
         dispatch_id: Option<String> = row.and_then(|row| row.dispatch_id.as_ref()).map(ToString::to_string),
         /// The tree as it was before the step.
         checkpoint_id: Option<String> =
@@ -178,7 +183,10 @@ pub(crate) fn steps(report: &Report) -> String {
             (true, true) => "undone; its effect outside is left".to_owned(),
             (true, false) if error.is_empty() => "undone".to_owned(),
             (true, false) => format!("undone; {error}"),
-            (false, _) if step.is_effect_undone => "its effect is undone".to_owned(),
+            (false, _) if step.effect_undone == Some(EffectUndone::Yes) => "its effect is undone".to_owned(),
+            (false, _) if step.effect_undone.is_some() => {
+                "its effect may be undone: its undo was interrupted".to_owned()
+            }
             (false, _) => error.to_owned(),
         };
         table.row(vec![
@@ -277,7 +285,7 @@ fn verdict(report: &Report) -> String {
             let is_any_undone = report
                 .steps
                 .iter()
-                .any(|step| step.is_undone || step.is_rolled_back || step.is_effect_undone);
+                .any(|step| step.is_undone || step.is_rolled_back || step.effect_undone.is_some());
             let rest = if is_any_undone { "what is undone says so above" } else { "nothing is rolled back" };
             format!("{} {}; {rest}.", styled(style::WARN, "Stopped."), what_happened(report))
         }

@@ -14,8 +14,8 @@ use crate::{signals, text};
 /// Undo the outside effects of a run, the last first.
 ///
 /// Meanwhile the run is closed and cannot advance. When an undo fails, it stays closed, and the same call resumes with
-/// the rest; nothing is undone twice. Effects before a step that cannot be undone (a pivot) are not undone without
-/// --force.
+/// the rest; what is undone is not undone again. Effects before a step that cannot be undone (a pivot) are not undone
+/// without --force.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic compensation run @ --dry-run

@@ -39,8 +39,10 @@ impl Abort {
         if self.dry_run {
             return show_preview(session, &preview()?);
         }
-        // Where nothing is left, a yes would not help.
-        ic_rollback::require_unfinished(&session.kernel_to_change(None)?, &self.id)?;
+        if !self.yes {
+            // Where nothing is left, a yes would not help.
+            ic_rollback::require_unfinished(&session.kernel_to_change(None)?, &self.id)?;
+        }
         let look = format!("ic rollback abort {} --dry-run", shell_word(&self.id));
         // What cannot be looked at may still be aborted: a restore that was interrupted is finished first, and steps fail one by one.
         let text = || {

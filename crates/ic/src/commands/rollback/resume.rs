@@ -59,8 +59,10 @@ impl Resume {
         if self.dry_run {
             return self.look(session, &request);
         }
-        // Where nothing is left, a yes would not help.
-        ic_rollback::require_unfinished(&session.kernel_to_change(None)?, &self.id)?;
+        if !self.yes {
+            // Where nothing is left, a yes would not help.
+            ic_rollback::require_unfinished(&session.kernel_to_change(None)?, &self.id)?;
+        }
         let look = format!("ic rollback resume {} --dry-run", shell_word(&self.id));
         let question = Question { does: DOES, look: Some(&look), asks: "Resume it?" };
         let text = || shown(session, &self.id).map(|text| text + "\n");

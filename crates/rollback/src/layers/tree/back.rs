@@ -37,6 +37,13 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut Work) -> Result
     let Some(found) = to_put_back(site.kernel, site.settings, site.covered, look)? else { return Ok(()) };
     let first = work.tree.len();
     let put_back = found.put_back(look, &mut work.tree);
+    if look.dry_run {
+        for report in &mut work.tree[first..] {
+            let is_its = |restore: &Restore| restore.target_id == report.target.id;
+            let left = ic_worktree::left_of_interrupted(&found.workspace, is_its)?;
+            report.plan.steps = super::both(left, &report.plan.steps);
+        }
+    }
     if !look.dry_run {
         work.has_changed |= work.tree[first..].iter().any(|report| report.safety_id.is_some());
     }
@@ -243,12 +250,7 @@ impl TreeBack<'_> {
             return Ok(());
         }
         for at in (0..self.restores.len()).rev() {
-            let mut report = self.take_back(at, look)?;
-            if look.dry_run {
-                let safety = &self.restores[at].safety_id;
-                let left = ic_worktree::left_of_interrupted(&self.workspace, |one| one.target_id == *safety)?;
-                report.plan.steps = super::both(left, &report.plan.steps);
-            }
+            let report = self.take_back(at, look)?;
             let is_whole = report.failed.is_empty();
             reports.push(report);
             if !is_whole {
