@@ -19,7 +19,7 @@ pub(crate) struct Half {
     pub(crate) when: String,
     before: Reference,
     after: Reference,
-    /// The effect that its undo had undone when the process died before it could say so: it is undone again, since nobody knows.
+    /// The effect that its undo had undone when the process died before it could say so.
     again: Option<String>,
 }
 
@@ -64,12 +64,15 @@ pub(crate) fn every_half(operation: &str, end: impl Fn(&Half)) {
 /// The step of an effect that was undone, and whose undo the ledger has under way.
 fn undone_untold(world: &World) -> Option<String> {
     const SQL: &str = "SELECT step FROM compensations WHERE state = 'running' AND child IS NOT NULL";
-    let ledger = Connection::open(world.cli.db()).expect("open the ledger");
-    // Its log stays as the version that was killed left it.
-    ledger.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).expect("keep the log");
-    let step: Option<String> =
-        ledger.query_row(SQL, [], |row| row.get(0)).optional().expect("ask the ledger");
+    let step: Option<String> = ledger(world).query_row(SQL, [], |row| row.get(0)).optional().expect("ask it");
     step.filter(|step| world.outside.text("undone").lines().last() == Some(step))
+}
+
+/// The ledger, whose log stays as it is.
+fn ledger(world: &World) -> Connection {
+    let ledger = Connection::open(world.cli.db()).expect("open the ledger");
+    ledger.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).expect("keep the log");
+    ledger
 }
 
 fn moments(fixture: &Fixture, operation: &str) -> Vec<String> {
@@ -114,10 +117,14 @@ impl Half {
         assert_eq!(self.world.outside.text("undone"), self.wanted(), "{}: effects", self.when);
     }
 
-    /// The effects that are undone by the end, in their order.
+    /// The effects that are undone by the end, in their order: one whose undo was under way as often as the ledger says that it was tried.
+    /// What the dead process did is told by what it left, or nobody knows, and the undo is run again.
     fn wanted(&self) -> String {
         let Some(again) = &self.again else { return self.after.undone.clone() };
-        self.after.undone.replacen(&format!("{again}\n"), &format!("{again}\n{again}\n"), 1)
+        let sql = "SELECT attempts FROM compensations WHERE step = ?1 ORDER BY ord DESC LIMIT 1";
+        let tries: u32 = ledger(&self.world).query_row(sql, [again], |row| row.get(0)).expect("its tries");
+        let line = format!("{again}\n");
+        self.after.undone.replacen(&line, &line.repeat(tries as usize), 1)
     }
 
     /// As [`Half::assert_outside_is_after`], where effects that had not been made yet are not undone either: those that were come

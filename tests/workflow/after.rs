@@ -71,6 +71,35 @@ fn the_preview_and_the_call_name_the_same_way_around_what_a_person_changed() {
     assert!(!hint.contains("--keep-theirs"), "no option of this verb: {hint}");
 }
 
+/// The undo of a step is kept for all of its tries; its effect is of the last one.
+#[test]
+fn to_undo_the_try_that_succeeded_undoes_its_effect() {
+    for (undo, alone) in [
+        ("undo --yes", false),
+        ("undo step:mail#2 --yes", false),
+        ("undo --dispatch ID --layer=workflow,effects --yes", true),
+    ] {
+        let world = with_checkpoints();
+        world.steps(&["{id: mail, phase: sent, run: 'test -e OUT/ok && touch OUT/mail', \
+             compensate: {shell: 'rm -f OUT/mail'}}"]);
+        world.report("workflow run flow.yaml --on-failure stop", 1);
+        let run = world.newest_run();
+        world.outside.put("ok", "");
+        assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
+        assert!(world.outside.has("mail"));
+        let last = world.report(&format!("workflow show {run}"), 0)["steps"][0]["dispatch_id"].clone();
+        let undo = undo.replace("ID", last.as_str().expect("an id"));
+        let plan = world.report(&format!("{} --run {run} --dry-run", undo.replace(" --yes", "")), 0);
+        assert_eq!(plan["effects"]["results"].as_array().map(Vec::len), Some(1), "{undo}: {plan}");
+        world.report(&format!("{undo} --run {run}"), 0);
+        assert!(!world.outside.has("mail"), "{undo}");
+        if !alone {
+            assert_eq!(world.report(&format!("workflow resume {run}"), 0)["status"], "completed");
+            assert!(world.outside.has("mail"), "{undo}: and it runs again");
+        }
+    }
+}
+
 /// What is named next must not undo the effect of a workflow that came to its end.
 #[test]
 fn a_step_that_ran_again_after_its_undo_had_failed_has_nothing_unfinished() {

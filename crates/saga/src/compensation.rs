@@ -270,16 +270,25 @@ pub fn list(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<Compensation>> {
     snapshot.query_all(&sql, &[&run.as_str()], Compensation::from_row)
 }
 
-/// Records that the step begins again: how it ends is not known any more. An undo that failed was of the effect as it was before, and asks
-/// for nothing more.
-pub fn begin_step_again(tx: &Transaction<'_>, now: Timestamp, id: &CompensationId) -> Result<()> {
+/// Records that the step begins again, as the work of this dispatch: from now on the effect is of that, and how it ends is not known any
+/// more. An undo that failed was of the effect as it was before, and asks for nothing more.
+pub fn begin_step_again(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    id: &CompensationId,
+    dispatch: &DispatchId,
+) -> Result<()> {
     let one = get(tx, id)?;
-    if one.state == State::Failed {
-        arm_again(tx, now, &one, None)?;
-    }
+    let state = match one.state {
+        State::Failed => next(one.state, Happening::ArmedAgain)?,
+        state => state,
+    };
+    let event = one.event(EventType::CompensationArmed, state);
+    let seq = ic_events::append(tx, now, &NewEvent { payload: Some(json!({ "step": one.step })), ..event })?;
     tx.execute_one(
-        "UPDATE compensations SET step_ended = NULL, updated_at = $1 WHERE id = $2",
-        &[&now.millis(), &id.as_str()],
+        "UPDATE compensations SET seq = $1, dispatch_id = $2, state = $3, step_ended = NULL, \
+         last_error = CASE WHEN $4 = 1 THEN last_error END, updated_at = $5 WHERE id = $6",
+        &[&seq, &dispatch.as_str(), &state.as_str(), &(state == one.state), &now.millis(), &id.as_str()],
     )
 }
 

@@ -178,7 +178,7 @@ impl Flow<'_> {
         }
         Ok(match (&open.kept, new) {
             (Some(kept), _) => {
-                compensation::begin_step_again(tx, now, kept)?;
+                compensation::begin_step_again(tx, now, kept, dispatch)?;
                 Some(kept.clone())
             }
             (None, Some((action, id))) => Some(self.arm(tx, now, step, dispatch, action, id)?),

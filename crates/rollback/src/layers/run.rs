@@ -96,7 +96,7 @@ pub(crate) fn end_of_undo(
     // Before the end is recorded: until then it is known which effects were covered.
     let undone = undone_effects(tx, remembered, until(tx, remembered, course)?)?;
     for one in undone.iter().filter(|one| one.goes_with_tree()) {
-        effects::arm_again(tx, now, one, Some(&remembered.id))?;
+        effects::arm_again(tx, now, one, &remembered.id)?;
     }
     let (to, epoch) = match remembered.only() {
         Some(_) => (current.phase.clone(), current.epoch),

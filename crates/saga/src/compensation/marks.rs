@@ -48,24 +48,20 @@ pub fn unmark(tx: &Transaction<'_>, now: Timestamp, run: &RunId, rollback: &Roll
     for one in
         left.iter().filter(|one| one.state == State::Skipped && one.rolled_back_by.as_ref() == Some(rollback))
     {
-        arm_again(tx, now, one, Some(rollback))?;
+        arm_again(tx, now, one, rollback)?;
     }
     let sql = "UPDATE compensations SET rolled_back_by = NULL WHERE rolled_back_by = $1";
     tx.execute(sql, &[&rollback.as_str()])
 }
 
-/// Arms an effect again that a rollback had undone or left, which is itself undone or aborted, or whose step begins again: it can be undone
-/// again. `rollback`: the one that had undone or left it.
+/// Arms an effect again that a rollback had undone or left, which is itself undone or aborted: it can be undone again.
 pub fn arm_again(
     tx: &Transaction<'_>,
     now: Timestamp,
     one: &Compensation,
-    rollback: Option<&RollbackId>,
+    rollback: &RollbackId,
 ) -> Result<()> {
-    let mut payload = json!({ "step": one.step });
-    if let Some(rollback) = rollback {
-        payload["rollback_id"] = rollback.as_str().into();
-    }
+    let payload = json!({ "step": one.step, "rollback_id": rollback.as_str() });
     let state = next(one.state, Happening::ArmedAgain)?;
     let event = one.event(EventType::CompensationArmed, state);
     ic_events::append(tx, now, &NewEvent { payload: Some(payload), ..event })?;
