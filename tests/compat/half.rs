@@ -117,14 +117,17 @@ impl Half {
         assert_eq!(self.world.outside.text("undone"), self.wanted(), "{}: effects", self.when);
     }
 
-    /// The effects that are undone by the end, in their order: one whose undo was under way as often as the ledger says that it was tried.
-    /// What the dead process did is told by what it left, or nobody knows, and the undo is run again.
+    /// The effects that are undone by the end, in their order. One whose undo was under way may be there again, as often as the ledger says that
+    /// it was tried, unless its command heeds that it was undone.
     fn wanted(&self) -> String {
         let Some(again) = &self.again else { return self.after.undone.clone() };
         let sql = "SELECT attempts FROM compensations WHERE step = ?1 ORDER BY ord DESC LIMIT 1";
         let tries: u32 = ledger(&self.world).query_row(sql, [again], |row| row.get(0)).expect("its tries");
+        let undone = self.world.outside.text("undone");
+        let times = undone.lines().filter(|line| line == again).count();
+        assert!((1..=tries as usize).contains(&times), "{}: {tries} tries: {undone:?}", self.when);
         let line = format!("{again}\n");
-        self.after.undone.replacen(&line, &line.repeat(tries as usize), 1)
+        self.after.undone.replacen(&line, &line.repeat(times), 1)
     }
 
     /// As [`Half::assert_outside_is_after`], where effects that had not been made yet are not undone either: those that were come
