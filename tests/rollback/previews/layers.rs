@@ -45,6 +45,7 @@ fn all_layers() -> Vec<Row> {
         row("run rollback RUN --to-phase a --layer=all", &[merging], (1, "git_in_progress")),
         row("run rollback RUN --to-phase a --layer=all --force", &[merging], (1, "git_in_progress")),
         row("run rollback RUN --to-phase a --layer=all", &[index_locked], (1, "git_busy")),
+        row("run rollback RUN --to-phase a --layer=all", &[branch_locked], (1, "git_busy")),
         row("run rollback RUN --to-phase a --layer=all", &[living_worker], (1, "work_running")),
         row("run rollback RUN --to-phase a --layer=all --force", &[living_worker], FINE),
         row("run rollback RUN --to-phase a --layer=all --expect-plan 00", &[], (1, "plan_changed")),
@@ -221,6 +222,14 @@ pub(super) fn merging(world: &World) {
 
 pub(super) fn index_locked(world: &World) {
     world.write(".git/index.lock", "");
+}
+
+/// A git that is gone left the lock of the branch, which the rollback moves.
+fn branch_locked(world: &World) {
+    world.write("committed.rs", "of the run\n");
+    world.commit("of the run");
+    let branch = world.git(&["symbolic-ref", "HEAD"]);
+    world.write(&format!(".git/{branch}.lock"), "");
 }
 
 /// A dispatch of the tree whose process lives until the test ends.

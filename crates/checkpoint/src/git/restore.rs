@@ -52,7 +52,7 @@ pub fn plan(
         return Ok(plan);
     }
     refuse::operations(target, current, &dirs)?;
-    refuse::locks(&dirs, past)?;
+    refuse::locks(&dirs, &plan, past)?;
     refuse::symbolic_branches(target, current)?;
     if plan.index {
         refuse::special_entries(&git, &dirs, target, current, objects)?;
@@ -229,7 +229,7 @@ pub fn apply_refs(
 ) -> Result<()> {
     let dirs = dirs(root)?;
     let git = Git::new(root);
-    refuse::locks(&dirs, &[])?;
+    refuse::locks(&dirs, plan, &[])?;
     index::expect(&git, target, current, objects)?;
     let head = if plan.head { move_refs::pending_head(&git, target, current)? } else { None };
     let stash = if plan.stash { Some(stash::pending(&git, &target.stash, &current.stash)?) } else { None };

@@ -90,30 +90,60 @@ impl StandingLock {
 /// The locks there are of those that the restore with this id may have made, by its plan; without one, those alone that are known without
 /// it.
 pub fn locks_of(root: &Path, id: &str, plan: Option<&GitPlan>) -> Vec<PathBuf> {
-    let Some(GitDirs { git_dir, common_dir }) = ic_store::git_dirs(root) else { return Vec::new() };
+    let Some(dirs) = ic_store::git_dirs(root) else { return Vec::new() };
     // What moves nothing makes no lock.
     if plan.is_some_and(GitPlan::is_empty) {
         return Vec::new();
     }
-    let mut locks = vec![git_dir.join("HEAD.lock")];
-    // One with our mark is taken over as it is: this is of the git that looks at the files again, or of us before we wrote the mark.
-    locks.extend(Some(git_dir.join("index.lock")).filter(|lock| !is_left_behind(lock)));
-    // The second holds what the packed refs are to be: git makes that under the lock, and fails where it is there.
-    locks.extend(["packed-refs.lock", "packed-refs.new"].map(|name| common_dir.join(name)));
-    // Where refs are kept in tables.
-    locks.push(common_dir.join("reftable/tables.list.lock"));
-    locks.push(git_dir.join("reftable/tables.list.lock"));
-    for moved in plan.into_iter().flat_map(|plan| &plan.refs) {
-        let name = path_from_bytes(&[&moved.name[..], b".lock"].concat());
-        locks.extend([common_dir.join(&name), git_dir.join(&name)]);
-    }
-    if plan.is_some_and(|plan| plan.stash) {
-        locks.extend(["refs/stash.lock", "logs/refs/stash.lock"].map(|name| common_dir.join(name)));
-    }
+    // One with our mark is taken over as it is: the other is of the git that looks at the files again, or of us before we wrote the mark.
+    let index = Some(dirs.git_dir.join("index.lock")).filter(|lock| !is_left_behind(lock));
+    let mut locks: Vec<PathBuf> = index.into_iter().chain(packed(&dirs)).chain(tables(&dirs)).collect();
+    locks.push(dirs.git_dir.join("HEAD.lock"));
+    locks.extend(plan.into_iter().flat_map(|plan| named_by(plan, &dirs)));
     locks.retain(|lock| lock.symlink_metadata().is_ok());
-    add_below(&common_dir.join("refs/ic/rolled-back").join(id), &mut locks);
+    add_below(&dirs.common_dir.join("refs/ic/rolled-back").join(id), &mut locks);
     locks.sort();
     locks.dedup();
+    locks
+}
+
+/// The locks there are that a restore by this plan would meet. One of the index that a killed restore left is taken over.
+pub(super) fn met_by(plan: &GitPlan, dirs: &GitDirs) -> Vec<PathBuf> {
+    let mut locks = vec![dirs.git_dir.join("HEAD.lock")];
+    locks.extend(Some(dirs.git_dir.join("index.lock")).filter(|lock| !is_left_behind(lock)));
+    // Where a ref moves, its file is written anew; only one that goes is taken out of those that are packed.
+    if plan.refs.iter().any(|moved| moved.to.is_none()) {
+        locks.extend(packed(dirs));
+    }
+    if plan.head || plan.stash || !plan.refs.is_empty() {
+        locks.extend(tables(dirs));
+    }
+    locks.extend(named_by(plan, dirs));
+    locks.retain(|lock| lock.symlink_metadata().is_ok());
+    locks
+}
+
+/// Locks of the refs that have no file of their own. The second holds what they are to be: git makes that under the lock, and fails where it
+/// is there.
+fn packed(dirs: &GitDirs) -> [PathBuf; 2] {
+    ["packed-refs.lock", "packed-refs.new"].map(|name| dirs.common_dir.join(name))
+}
+
+/// Locks of refs that are kept in tables.
+fn tables(dirs: &GitDirs) -> [PathBuf; 2] {
+    [&dirs.common_dir, &dirs.git_dir].map(|dir| dir.join("reftable/tables.list.lock"))
+}
+
+/// Where the locks of the refs that a plan moves would be.
+fn named_by(plan: &GitPlan, dirs: &GitDirs) -> Vec<PathBuf> {
+    let mut locks = Vec::new();
+    for moved in &plan.refs {
+        let name = path_from_bytes(&[&moved.name[..], b".lock"].concat());
+        locks.extend([dirs.common_dir.join(&name), dirs.git_dir.join(&name)]);
+    }
+    if plan.stash {
+        locks.extend(["refs/stash.lock", "logs/refs/stash.lock"].map(|name| dirs.common_dir.join(name)));
+    }
     locks
 }
 

@@ -12,7 +12,7 @@ use super::super::record::operation;
 use super::super::state::GitState;
 use super::super::{pack, purge};
 use super::change::{GitPlan, busy};
-use super::index::is_left_behind;
+use super::locks::met_by;
 use crate::objects::Objects;
 
 fn unsupported(what: &str) -> Diagnosis {
@@ -35,17 +35,17 @@ pub(super) fn operations(target: &GitState, current: &GitState, dirs: &GitDirs) 
     Ok(())
 }
 
-/// Errors: `git_busy` for a lock that is not one of `past`.
-pub(super) fn locks(dirs: &GitDirs, past: &[PathBuf]) -> Result<()> {
-    let index = dirs.git_dir.join("index.lock");
-    if index.exists() && !is_left_behind(&index) && !past.contains(&index) {
-        return Err(locked("the index", &index));
-    }
-    let head = dirs.git_dir.join("HEAD.lock");
-    if head.exists() && !past.contains(&head) {
-        return Err(locked("HEAD", &head));
-    }
-    Ok(())
+/// Errors: `git_busy` for a lock that this plan would meet and that is not one of `past`.
+pub(super) fn locks(dirs: &GitDirs, plan: &GitPlan, past: &[PathBuf]) -> Result<()> {
+    let Some(lock) = met_by(plan, dirs).into_iter().find(|lock| !past.contains(lock)) else { return Ok(()) };
+    let name =
+        lock.strip_prefix(&dirs.git_dir).or_else(|_| lock.strip_prefix(&dirs.common_dir)).unwrap_or(&lock);
+    let what = match name.to_str() {
+        Some("index.lock") => "the index".to_owned(),
+        Some("packed-refs.lock" | "packed-refs.new" | "reftable/tables.list.lock") => "its refs".to_owned(),
+        _ => name.with_extension("").display().to_string(),
+    };
+    Err(locked(&what, &lock))
 }
 
 /// The error of a lock, which a git that is dead may have left: it is named, so that it can be removed.
