@@ -445,3 +445,21 @@ fn a_redo_of_the_tree_alone_says_that_the_rollback_was_undone() {
     }
     assert_eq!(world.status(), before, "the other layers stay");
 }
+
+/// After a crash a person has the rollback alone to look at.
+#[test]
+fn a_rollback_that_is_shown_names_the_command_that_brings_it_back() {
+    let world = story();
+    let before = world.state();
+    world.roll_back("a", &[]);
+    let way = |shown: &str| {
+        let line = shown.lines().find_map(|line| line.strip_prefix("to bring it back: ic "));
+        line.map(|words| words.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    };
+    let words = way(&world.cli.ok(["rollback", "show", "@", "--format=text"])).expect("a way back");
+    world.cli.ok(&words);
+    world.state().assert_outside_is(&before, "brought back");
+    assert_eq!(world.status(), "active@d");
+    let shown = world.cli.ok(["rollback", "show", "@", "--format=text"]);
+    assert_eq!(way(&shown), None, "{shown}");
+}

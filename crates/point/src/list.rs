@@ -54,7 +54,7 @@ impl Listed {
 
     /// What is said of work that was rolled back; `None`: it stands.
     pub fn undone(&self) -> Option<&'static str> {
-        self.is_undone.then_some(if self.is_under_way { "undone in part" } else { "undone" })
+        self.is_undone.then_some(if self.is_under_way { "being undone" } else { "undone" })
     }
 
     /// Whether the run can go back to before it, as far as a list tells.

@@ -1,6 +1,7 @@
 //! Rollbacks as they are recorded.
 
 use ic_base::CheckpointId;
+use ic_journal::made::Made;
 use ic_journal::planned::{Before, Planned};
 use ic_journal::steps::{self, Step};
 use ic_journal::table::{RollbackRecord, RollbackStatus};
@@ -166,7 +167,7 @@ pub(crate) fn show(
     if let Some(reason) = &rollback.reason {
         out += &format!("because {}\n", plain(reason));
     }
-    let (stands, way_back) = match rollback.status {
+    let (stands, ended) = match rollback.status {
         RollbackStatus::Aborted => ("was to be", "It was aborted: the run is where it was.\n"),
         RollbackStatus::Undone => ("was", "It was undone itself: what it had marked counts again.\n"),
         RollbackStatus::InProgress | RollbackStatus::Stopped | RollbackStatus::Done => ("is", ""),
@@ -180,13 +181,27 @@ pub(crate) fn show(
         out += &steps(all);
         out += &files_alone.map(|safety| format!("\n{}\n", purged(safety))).unwrap_or_default();
     } else {
-        out += way_back;
+        out += ended;
         out += &not_put_back(rollback, all, files_alone);
     }
     if is_at_work {
         out += "\nanother process is executing it; if that process dies, this shows the commands that resume it\n";
     } else if resume(rollback, all).is_some() {
         out += &format!("\n{}", ways_on(&rollback.id, all, files_alone));
+    } else if rollback.status == RollbackStatus::Done && files_alone.is_none() {
+        out += &way_back(rollback, all)
+            .map(|way| format!("\n{}\n", styled(style::DIM, &way)))
+            .unwrap_or_default();
     }
     out
+}
+
+/// The command that undoes a rollback which is done; `None` for one that a workflow made: no command undoes it.
+fn way_back(rollback: &RollbackRecord, all: &[Step]) -> Option<String> {
+    if rollback.plan["made_by"] == "workflow" {
+        return None;
+    }
+    let undid = |step: &Step| matches!(Made::by(step), Made::Effects { undone, .. } if undone > 0);
+    let flag = if all.iter().any(undid) { " --without-effects" } else { "" };
+    Some(format!("to bring it back: ic rollback undo {}{flag} --yes", rollback.id.short()))
 }
