@@ -328,10 +328,7 @@ pub(crate) fn leave(
     }
     // An undo that still runs must not end after it was decided.
     saga.end_children()?;
-    let is_meant = |one: &Compensation| {
-        one.state.is_open()
-            && rollback.is_none_or(|(cut, _)| cut.covers(one.seq, &one.phase, one.dispatch_id.as_ref()))
-    };
+    let is_meant = |one: &Compensation| is_open_in(one, rollback.map(|(cut, _)| cut));
     saga.write(|tx, now| {
         let all = compensation::list(tx, &saga.run_id)?;
         require_open(&all, &saga.run_id, steps, &is_meant)?;
@@ -343,6 +340,20 @@ pub(crate) fn leave(
         }
         Ok(())
     })
+}
+
+/// Errors: `compensation_not_found` for a step that has no effect which a rollback with this cut would still undo.
+pub(crate) fn require_left_in(
+    snapshot: &Snapshot<'_>,
+    run_id: &RunId,
+    steps: &[String],
+    cut: &Cut,
+) -> Result<()> {
+    require_open(&compensation::list(snapshot, run_id)?, run_id, steps, &|one| is_open_in(one, Some(cut)))
+}
+
+fn is_open_in(one: &Compensation, cut: Option<&Cut>) -> bool {
+    one.state.is_open() && cut.is_none_or(|cut| cut.covers(one.seq, &one.phase, one.dispatch_id.as_ref()))
 }
 
 /// Whether an undo of the run failed, or was begun and not ended.

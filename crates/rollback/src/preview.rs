@@ -11,7 +11,7 @@ use ic_worktree::{Report, Settings, Watch};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::covered::Covered;
+use super::covered::{Covered, cut_of};
 use super::execute::is_outside;
 use super::layered::to_skip;
 use super::layers::{self, Site, Work};
@@ -21,7 +21,7 @@ use super::refusals::refused_effects;
 use super::request::{ResumeRequest, UndoRequest};
 use super::undo::undoable_but_for;
 use super::undo_preconditions::{settled, undone_effects};
-use crate::compensation::Saga;
+use crate::compensation::{self, Saga};
 
 /// What [`super::undo`] would do now, and what would refuse it though that can be told.
 ///
@@ -223,10 +223,21 @@ pub fn preview_resume(
         let skipped = to_skip(&steps, &remembered)?;
         left.retain(|step| step.ord != skipped.ord);
     }
+    if !request.skip_effects.is_empty() {
+        let cut = cut_of(&remembered)?;
+        kernel.read(|snapshot| {
+            compensation::require_left_in(snapshot, &remembered.run_id, request.skip_effects, &cut)
+        })?;
+    }
     let looked = looked_at(kernel, settings, &remembered, (course, &left), request.force, watch);
     // The deed begins all the same, and stops there.
-    let (work, mut refusals) =
+    let (mut work, mut refusals) =
         looked.unwrap_or_else(|error| (Work::default(), vec![Refusal { error, flag: None }]));
+    if let Some(effects) = &mut work.effects {
+        for list in [&mut effects.compensations, &mut effects.left] {
+            list.retain(|one| !request.skip_effects.contains(&one.step));
+        }
+    }
     if !course.is_back() {
         refusals.extend(would_stop(kernel, &remembered, request, &work)?);
     }

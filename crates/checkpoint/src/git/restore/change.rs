@@ -1,6 +1,6 @@
 //! What a restore of git's state changes, and what refuses it.
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_store::GitDirs;
 use serde::Serialize;
 use std::path::Path;
@@ -48,4 +48,15 @@ pub(super) fn dirs(root: &Path) -> Result<GitDirs> {
 pub(super) fn busy(what: &str) -> Diagnosis {
     Diagnosis::new(Code::GitBusy, format!("Git's state was not restored: {what}."))
         .hint("try again; or restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
+}
+
+/// The error of a lock, which a git that is dead may have left: it is named, so that it can be removed.
+pub(super) fn locked(what: &str, lock: &Path) -> Diagnosis {
+    let lock = lock.display().to_string();
+    busy(&format!("another git command holds {what}"))
+        .hint(format!(
+            "try again; when no git runs here, remove the lock that one left: rm {}; or restore the files alone: ic checkpoint restore ID --strategy files-only --yes",
+            shell_word(&lock)
+        ))
+        .detail("lock", lock)
 }

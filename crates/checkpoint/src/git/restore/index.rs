@@ -14,8 +14,7 @@ use super::super::index::{self, Line};
 use super::super::program::Git;
 use super::super::quiet::Filters;
 use super::super::state::GitState;
-use super::change::{busy, dirs};
-use super::refuse::locked;
+use super::change::{busy, dirs, locked};
 use crate::objects::Objects;
 
 /// What an index.lock of ours holds, so that one that a killed restore left is known. The lock of the root, which every

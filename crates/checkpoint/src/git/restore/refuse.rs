@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ic_base::{Code, Diagnosis, Result, shell_word};
+use ic_base::{Code, Diagnosis, Result};
 use ic_store::{GitDirs, path_from_bytes};
 
 use super::super::index::{self, Line};
@@ -11,7 +11,7 @@ use super::super::program::Git;
 use super::super::record::operation;
 use super::super::state::GitState;
 use super::super::{pack, purge};
-use super::change::{GitPlan, busy};
+use super::change::{GitPlan, locked};
 use super::locks::met_by;
 use crate::objects::Objects;
 
@@ -46,17 +46,6 @@ pub(super) fn locks(dirs: &GitDirs, plan: &GitPlan, past: &[PathBuf]) -> Result<
         _ => name.with_extension("").display().to_string(),
     };
     Err(locked(&what, &lock))
-}
-
-/// The error of a lock, which a git that is dead may have left: it is named, so that it can be removed.
-pub(super) fn locked(what: &str, lock: &Path) -> Diagnosis {
-    let lock = lock.display().to_string();
-    busy(&format!("another git command holds {what}"))
-        .hint(format!(
-            "try again; when no git runs here, remove the lock that one left: rm {}; or restore the files alone: ic checkpoint restore ID --strategy files-only --yes",
-            shell_word(&lock)
-        ))
-        .detail("lock", lock)
 }
 
 pub(super) fn symbolic_branches(target: &GitState, current: &GitState) -> Result<()> {

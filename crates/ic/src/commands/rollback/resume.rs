@@ -38,7 +38,7 @@ pub(crate) struct Resume {
     #[command(flatten)]
     forced: Forced,
     /// Show what is left to do, and what would stop it again; change nothing
-    #[arg(long, conflicts_with = "skip_effect")]
+    #[arg(long)]
     dry_run: bool,
     /// Do not ask
     #[arg(long)]
