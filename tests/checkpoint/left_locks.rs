@@ -149,9 +149,13 @@ fn follow(world: &World, hint: &str) {
 fn a_lock_from_before_the_restore_stays_and_is_named() {
     let world = moved_on();
     let lock = world.root().join(".git/refs/heads/other.lock");
+    // One that was there is met before a restore begins: by its time, this one was there.
     fs::write(&lock, "").expect("a lock");
-    std::thread::sleep(Duration::from_millis(100));
-    killed(&world, &RESTORE, "update-ref", ":");
+    let outcome = world.cli.run(RESTORE);
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "git_busy"), "{outcome:?}");
+    fs::remove_file(&lock).expect("no lock");
+    let old = "touch -d '1 hour ago' refs/heads/other.lock";
+    killed(&world, &RESTORE, "update-ref", old);
     let hint = refused(&world, &lock);
     follow(&world, &hint);
 }

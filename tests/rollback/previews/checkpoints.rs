@@ -51,6 +51,7 @@ fn undo_and_redo() -> Vec<Row> {
         row("checkpoint undo --force", &[restored, foreign_file], FINE),
         row("checkpoint undo", &[restored, merging], (1, "git_in_progress")),
         row("checkpoint undo", &[restored, living_worker], (1, "work_running")),
+        row("checkpoint undo", &[restored, in_the_place_of_a_file], (4, "")),
         row("checkpoint undo --expect-plan 00", &[restored], (1, "plan_changed")),
         row("checkpoint undo", &[restored, interrupted], FINE),
         row("checkpoint redo", &[], (1, "nothing_to_undo")),
@@ -60,6 +61,17 @@ fn undo_and_redo() -> Vec<Row> {
         row("checkpoint redo", &[undone, interrupted], FINE),
         row("checkpoint redo", &[restored, interrupted], (1, "nothing_to_undo")),
     ]
+}
+
+/// Where the restore wrote a file, there is a directory with something of a person's.
+fn in_the_place_of_a_file(world: &World) {
+    let report = world.cli.json(["checkpoint", "undo", "--dry-run", "--json"]);
+    let changes = report["changes"].as_array().expect("changes").iter();
+    let modified = changes.filter(|one| one["change"] == "modify").find_map(|one| one["path"].as_str());
+    let path = world.root().join(modified.expect("a file"));
+    std::fs::remove_file(&path).expect("remove it");
+    std::fs::create_dir(&path).expect("a directory");
+    std::fs::write(path.join("mine"), "mine").expect("write it");
 }
 
 fn prune() -> Vec<Row> {

@@ -241,5 +241,7 @@ fn finish(session: &mut Session, report: &Report) -> Result<Exit> {
     if let Some(refusal) = &report.refusal {
         return Ok(Exit::from(refusal.kind()));
     }
-    Ok(if report.status == Status::Partial { Exit::Partly } else { Exit::Done })
+    // A look ends as the call would.
+    let is_partial = report.status == Status::Partial || (report.dry_run && report.lacks_any);
+    Ok(if is_partial { Exit::Partly } else { Exit::Done })
 }

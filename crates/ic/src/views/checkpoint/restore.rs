@@ -158,6 +158,12 @@ pub(crate) fn report(report: &Report) -> String {
                 }
             );
         }
+        (None, Status::Partial) if report.of_restore.is_some() => {
+            // An undo changes no more than the restore did.
+            let all =
+                format!("to restore all of it: ic checkpoint restore {} --yes", report.target.id.short());
+            out += &(styled(style::DIM, &all) + "\n");
+        }
         _ => {}
     }
     out + &report.refusal.as_ref().map(refused).unwrap_or_default()
