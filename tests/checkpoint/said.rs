@@ -366,3 +366,24 @@ fn a_name_that_cannot_be_shown_is_quoted_and_takes_one_line() {
         said.lines().filter_map(|line| line.split_once([' ', '\t'])).map(|(_, name)| name.trim()).collect();
     assert_eq!(names, [r#""a\nb""#, "a b", r#""say \"\u{1b}[2J\"""#, r#""tab\there""#], "{said}");
 }
+
+#[test]
+fn of_the_stash_it_is_said_how_many_entries_go_and_come() {
+    let cli = project();
+    git_in(cli.root(), &["init", "-q"]);
+    write_in(cli.root(), "a", "one\n");
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "one"]);
+    let id = create(&cli);
+    for text in ["two\n", "three\n"] {
+        write_in(cli.root(), "a", text);
+        git_in(cli.root(), &["stash", "-q"]);
+    }
+    let entries = || git_in(cli.root(), &["stash", "list"]).lines().count();
+    let said = cli.ok(["checkpoint", "restore", &id, "--yes", "--format=text"]);
+    assert!(said.contains("2 entries taken off, and kept"), "{said}");
+    assert_eq!(entries(), 0);
+    let said = cli.ok(["checkpoint", "undo", "--yes", "--format=text"]);
+    assert!(said.contains("2 entries put back\n"), "{said}");
+    assert_eq!(entries(), 2);
+}

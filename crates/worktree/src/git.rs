@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ic_base::said::counted;
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::git::{self, Asked, Before, GitPlan, GitState, MovedSince};
 use ic_checkpoint::manifest::Manifest;
@@ -74,10 +75,19 @@ impl GitRestore {
             moves.push(("index".to_owned(), "restored as it was".to_owned()));
         }
         if self.plan.stash {
-            let how = "restored as it was; entries made since leave it, and are kept";
-            moves.push(("stash".to_owned(), how.to_owned()));
+            moves.push(("stash".to_owned(), self.stash_moves()));
         }
         moves
+    }
+
+    fn stash_moves(&self) -> String {
+        let (now, then) = (&self.current.stash, &self.target.stash);
+        let back = then.iter().filter(|entry| !now.contains(entry)).count();
+        let off = now.iter().filter(|entry| !then.contains(entry)).count();
+        let back = (back > 0).then(|| format!("{} put back", counted(back, "entry")));
+        let off = (off > 0).then(|| format!("{} taken off, and kept", counted(off, "entry")));
+        let both: Vec<String> = back.into_iter().chain(off).collect();
+        if both.is_empty() { "restored as it was".to_owned() } else { both.join("; ") }
     }
 }
 
