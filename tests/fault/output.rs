@@ -21,6 +21,19 @@ fn a_full_output_is_not_success() {
 }
 
 #[test]
+fn what_was_done_before_its_output_was_lost_stands_and_the_error_says_so() {
+    let filled = Filled::new();
+    let runs = || filled.cli.json(["run", "list"]).as_array().expect("a list").len();
+    let before = runs();
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+    let words = ["run", "create", "--goal", "once", "--phases", "a,b"];
+    let output = filled.cli.command(words).stdout(full).output().expect("start ic");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("what the call was to change, it has changed"), "{stderr}");
+    assert_eq!((output.status.code(), runs()), (Some(2), before + 1));
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_failure() {
     let filled = Filled::new();
     for i in 0..400 {

@@ -295,7 +295,11 @@ impl Output {
 
     /// What is printed whole ends well: so does what a reader has seen enough of.
     fn done(&mut self) -> Result<Exit> {
-        self.flush().map(|_| Exit::Done)
+        // To call again would do it twice.
+        let lost = |error: Diagnosis| {
+            error.hint("only its output is lost: what the call was to change, it has changed")
+        };
+        self.flush().map(|_| Exit::Done).map_err(lost)
     }
 
     fn flush(&mut self) -> Result<Written> {
