@@ -412,6 +412,13 @@ fn every_verb_that_takes_a_rollback_takes_its_run() {
     let undone = world.cli.json(["rollback", "undo", "@", "--without-effects", "--yes", "--json"]);
     assert_eq!((&undone["id"], &undone["status"]), (&json!(id), &json!("undone")));
     assert_eq!(world.status(), "active@d");
+    // Where no run is open, that is what is said.
+    world.ic(&["run", "cancel", &world.run]);
+    for verb in ["show", "undo", "resume", "abort"] {
+        let outcome = world.cli.run(["rollback", verb, "@"]);
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "run_not_found"), "{outcome:?}");
+        assert!(outcome.stderr.contains("has no active run"), "{outcome:?}");
+    }
 }
 
 #[test]

@@ -49,6 +49,12 @@ fn run_instead(
                 .detail("reference", reference);
             Ok((run, none))
         }
+        // These name a run and nothing else.
+        Err(error)
+            if error.code() == Code::RunNotFound && (reference == "@" || reference.starts_with("scope:")) =>
+        {
+            Err(error.hint("name a rollback by its id: ic rollback list"))
+        }
         Err(error) if matches!(error.code(), Code::RunNotFound | Code::InvalidReference) => Err(missing),
         Err(error) => Err(error),
     }
