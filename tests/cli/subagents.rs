@@ -203,3 +203,26 @@ fn a_prompt_belongs_to_the_dispatch_that_its_client_was_started_for() {
     let answer = say(&project, &call("A", "PreToolUse", "a1", "Bash", json!({ "command": "make" })));
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
 }
+
+#[test]
+fn what_its_agent_did_beside_it_is_not_counted_as_a_subagents() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    writes(&project, "s1", "c1", "first.txt", "of the first\n");
+    before(&project, "A", "a1", "Write", json!({ "file_path": "beside.txt" }));
+    project.write("beside.txt", "beside\n");
+    after(&project, "A", "a1", "Write");
+    writes(&project, "s1", "c2", "second.txt", "of the first, too\n");
+    stops(&project, "s1");
+    stop(&project, "A");
+    let log = project.json("log");
+    let created = |at: usize| log[at]["file_counts"]["created"].as_i64();
+    assert_eq!(
+        (log[0]["kind"].as_str(), created(0), created(1)),
+        (Some("dispatch"), Some(2), Some(3)),
+        "{log}"
+    );
+    let first = subagents(&project)[0]["id"].as_str().expect("an id").to_owned();
+    let report = project.json(&format!("undo --dispatch {first} --dry-run"));
+    assert_eq!(report["files"]["changes"].as_array().map(Vec::len), Some(2), "{report}");
+}

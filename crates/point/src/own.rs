@@ -1,6 +1,6 @@
 //! What a prompt changed itself, where others were at work in the same tree at the same time: its tool calls tell.
 //!
-//! A log is shown within milliseconds, so nothing of this is looked at for work that was alone.
+//! A log is shown within milliseconds, so nothing of this is looked at for work that was alone. A subagent is not: its prompt goes on.
 
 use std::collections::HashSet;
 
@@ -42,7 +42,7 @@ pub(super) fn beside(snapshot: &Snapshot<'_>, entries: &[&mut Entry]) -> Result<
         let work = workers.iter().find(|work| Some(work.id.as_str()) == point.before.as_deref());
         let Some(work) = work else { continue };
         let family = Family::of(work, &workers);
-        if workers.iter().any(|other| !family.has(&other.id) && overlaps(work, other)) {
+        if workers.iter().any(|other| !family.own.contains(&other.id) && overlaps(work, other)) {
             found.push(Beside { at, work: work.clone(), family });
         }
     }
