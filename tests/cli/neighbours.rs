@@ -351,3 +351,93 @@ fn what_a_person_changed_after_the_agent_had_stopped_is_asked_about() {
     project.json(&format!("undo --run {run} --yes"));
     assert!(!project.root().join("a.txt").exists());
 }
+
+/// What there is of git beside commits.
+fn of_git(project: &Project) -> [String; 3] {
+    [&["stash", "list"][..], &["branch", "--format=%(refname:short)"], &["diff", "--cached"]]
+        .map(|words| git(project, words))
+}
+
+#[test]
+fn what_a_person_did_to_git_between_two_prompts_stays_or_is_asked_about() {
+    let stash = |project: &Project| {
+        project.write("README.md", "hours of work\n");
+        git(project, &["stash"]);
+    };
+    let stage = |project: &Project| {
+        project.write("README.md", "staged\n");
+        git(project, &["add", "README.md"]);
+        project.write("README.md", "read me\n");
+    };
+    let branch = |project: &Project| drop(git(project, &["branch", "mine"]));
+    let deeds: [(&dyn Fn(&Project), Option<&str>); 3] =
+        [(&stash, Some("stash")), (&stage, Some("index")), (&branch, None)];
+    for (deed, refused_for) in deeds {
+        let project = in_git();
+        for (at, file) in ["first.txt", "second.txt"].into_iter().enumerate() {
+            ask(&project, "A", file);
+            in_call(&project, "claude-code", "A", || project.write(file, file));
+            stop(&project, "A");
+            if at == 0 {
+                deed(&project);
+            }
+        }
+        let theirs = of_git(&project);
+        let first =
+            project.json("log").as_array().expect("a list").last().expect("the first")["reference"].clone();
+        let undo = format!("undo {} --yes", first.as_str().expect("a reference"));
+        if let Some(moved) = refused_for {
+            let outcome = project.run(&undo);
+            assert_eq!(outcome.error(), "foreign_commits", "{outcome:?}");
+            assert!(outcome.stderr.contains(&format!("\"moved\":\"{moved}\"")), "{outcome:?}");
+        } else {
+            project.json(&undo);
+            assert!(!project.root().join("first.txt").exists());
+        }
+        assert_eq!(of_git(&project), theirs);
+    }
+}
+
+#[test]
+fn an_undo_of_one_prompt_after_another_is_no_work_of_others() {
+    let commit = |project: &Project, file: &str| {
+        project.write(file, file);
+        git(project, &["add", file]);
+        git(project, &["commit", "-q", "-m", file]);
+    };
+    let stage = |project: &Project, file: &str| {
+        project.write(file, file);
+        git(project, &["add", file]);
+    };
+    let stash = |project: &Project, file: &str| {
+        project.write("README.md", file);
+        git(project, &["stash", "push", "-q", "-m", file]);
+    };
+    let branch = |project: &Project, file: &str| drop(git(project, &["branch", file]));
+    let there_and_gone = |project: &Project, _: &str| {
+        let has = git(project, &["branch", "--list", "one"]) == "one";
+        git(project, if has { &["branch", "-q", "-D", "one"] } else { &["branch", "one"] });
+    };
+    let deeds: [&dyn Fn(&Project, &str); 5] = [&commit, &stage, &stash, &branch, &there_and_gone];
+    for deed in deeds {
+        let project = in_git();
+        let whole = |project: &Project| (of_git(project), git(project, &["rev-parse", "HEAD"]));
+        let mut states = vec![whole(&project)];
+        for file in ["a.txt", "b.txt", "c.txt"] {
+            ask(&project, "A", file);
+            in_call(&project, "claude-code", "A", || deed(&project, file));
+            stop(&project, "A");
+            states.push(whole(&project));
+        }
+        for back in [2, 1] {
+            project.json("undo --yes");
+            assert_eq!(whole(&project), states[back]);
+        }
+        project.json("redo --yes");
+        assert_eq!(whole(&project), states[2]);
+        for back in [1, 0] {
+            project.json("undo --yes");
+            assert_eq!(whole(&project), states[back]);
+        }
+    }
+}

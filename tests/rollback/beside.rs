@@ -1,5 +1,7 @@
 //! Other runs beside the one that is rolled back: in the same tree, and in another work tree of the same repository.
 
+use std::path::Path;
+
 use ic_testkit::{Cli, World, git_in, git_state, ledger, tree, wait_for};
 use serde_json::{Value, json};
 
@@ -314,4 +316,47 @@ fn files_that_another_run_changed_and_did_not_record_stay_or_refuse() {
     world.ic(&[&words[..], &["--keep-theirs"]].concat());
     assert_eq!((world.read("mine"), world.read("later")), (None, None));
     assert_eq!(world.text("theirs"), "theirs");
+}
+
+/// The work trees of a repository have its branches and its stash in common.
+#[test]
+fn what_was_done_meanwhile_in_another_work_tree_stays() {
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
+    git_in(cli.root(), &["init", "-q", "-b", "main"]);
+    let world = World::around(cli);
+    world.write("a", "one\n");
+    world.commit("one");
+    world.ic(&["init"]);
+    let two = world.cli.home().join("two");
+    world.git(&["worktree", "add", "-q", "-b", "two", two.to_str().expect("a name")]);
+    let say = |session: &str, root: &Path, event: &str| {
+        let said = json!({ "session_id": session, "cwd": root, "hook_event_name": event, "prompt": session,
+            "transcript_path": "/none", "tool_name": "Bash", "tool_use_id": "1", "tool_input": {} });
+        let answer = world.cli.run_with_input(["hook", "claude-code", event], said.to_string().as_bytes());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+    };
+    say("A", world.root(), "UserPromptSubmit");
+    say("A", world.root(), "PreToolUse");
+    world.write("b", "of A\n");
+    say("A", world.root(), "PostToolUse");
+    say("B", &two, "UserPromptSubmit");
+    say("B", &two, "PreToolUse");
+    std::fs::write(two.join("a"), "hours of work\n").expect("write it");
+    git_in(&two, &["stash", "push", "-q", "-m", "of two"]);
+    git_in(&two, &["branch", "of-two"]);
+    say("B", &two, "PostToolUse");
+    say("B", &two, "Stop");
+    // A person there, whom nobody tells of.
+    std::fs::write(two.join("a"), "more of it\n").expect("write it");
+    git_in(&two, &["stash", "push", "-q", "-m", "of a person"]);
+    say("A", world.root(), "Stop");
+    let of_git = || [world.git(&["stash", "list"]), world.git(&["branch", "--format=%(refname:short)"])];
+    let theirs = of_git();
+    assert_eq!((theirs[0].lines().count(), theirs[1].lines().count()), (2, 3), "{theirs:?}");
+    world.ic(&["undo", "--yes"]);
+    assert!(!world.root().join("b").exists());
+    assert_eq!(of_git(), theirs);
+    world.ic(&["redo", "--yes"]);
+    assert_eq!((of_git(), world.text("b")), (theirs, "of A\n".to_owned()));
 }

@@ -39,9 +39,9 @@ pub use purged::{is_any as has_purged, remember};
 pub use record::{Asked, Found, ask};
 pub use reflog::{committed_since, log_size};
 pub use restore::{
-    GitPlan, LeftLock, Moved, MovedSince, StandingLock, apply_index, apply_refs, is_sparse, leaving_newer,
-    leaving_others, leaving_unmoved, left_locks, locks_of, moved_since, moves, needs_purged, not_in, plan,
-    remove_locks,
+    GitPlan, LeftLock, Moved, MovedByOthers, Others, StandingLock, apply_index, apply_refs, is_sparse,
+    leaving_newer, leaving_others, leaving_unmoved, left_locks, locks_of, moved_by_others, moves,
+    needs_purged, not_in, other_work_trees, plan, remove_locks,
 };
 pub use state::{GitState, Index, Pack, Stash};
 pub use told::Look;

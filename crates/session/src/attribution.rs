@@ -40,18 +40,29 @@ pub struct Window<'a> {
     pub to: &'a Checkpoint,
     at_work: Vec<&'a Dispatch>,
     in_calls: Vec<&'a Dispatch>,
+    /// As `in_calls`, by the clock: with calls that changed no file.
+    meanwhile: Vec<&'a Dispatch>,
     calls: Vec<&'a Call>,
 }
 
 impl Attribution {
     /// What is known of a root from one event to another, both included. `since`: when the first one was.
-    pub fn between(
+    pub fn between(snapshot: &Snapshot<'_>, root: &Path, span: (Seq, Seq), since: Timestamp) -> Result<Self> {
+        Self::of_roots(snapshot, &[root], span, since)
+    }
+
+    /// As [`Attribution::between`], of several roots that have something in common: the work trees of a repository its branches.
+    pub fn of_roots(
         snapshot: &Snapshot<'_>,
-        root: &Path,
+        roots: &[&Path],
         (from, to): (Seq, Seq),
         since: Timestamp,
     ) -> Result<Self> {
-        let looks = record::of_root_between(snapshot, root, from, to)?;
+        let mut looks = Vec::new();
+        for root in roots {
+            looks.extend(record::of_root_between(snapshot, root, from, to)?);
+        }
+        looks.sort_by_key(|look| look.seq);
         let calls = call::between(snapshot, from, to)?;
         let mut found = dispatch::at_work_between(snapshot, from, to, since)?;
         // A subagent that was left in the background goes on after the agent has stopped.
@@ -62,7 +73,8 @@ impl Attribution {
         }
         let mut workers = Vec::new();
         for worker in found {
-            if ic_store::project_root(&run::get(snapshot, &worker.run_id)?.project_dir) == root {
+            let root = ic_store::project_root(&run::get(snapshot, &worker.run_id)?.project_dir);
+            if roots.iter().any(|known| root == *known) {
                 workers.push(worker);
             }
         }
@@ -127,7 +139,12 @@ impl Attribution {
         };
         let is_in_call = |worker: &&Dispatch| !self.told.contains(&worker.id) || called(worker);
         let in_calls = at_work.iter().copied().filter(is_in_call).collect();
-        Window { from, to, at_work, in_calls, calls }
+        let ran = |call: &&Call| call.ran_in_time(from.created_at, to.created_at) && !is_cut_off(call);
+        let made_one = |worker: &&Dispatch| {
+            is_in_call(worker) || self.calls.iter().filter(ran).any(|call| call.dispatch_id == worker.id)
+        };
+        let meanwhile = at_work.iter().copied().filter(made_one).collect();
+        Window { from, to, at_work, in_calls, meanwhile, calls }
     }
 
     /// Whether work was under way at any time between two looks at the tree.
@@ -165,6 +182,14 @@ impl<'a> Window<'a> {
     /// Whether a restore changed the tree, and nobody's work.
     pub fn is_restore(&self) -> bool {
         self.to.kind == Kind::Restored
+    }
+
+    /// Whether a change of what is no file of the tree, like a branch, may be of this run: as [`Window::owners`] has it, but that a call
+    /// which changed no file may have changed that.
+    pub fn may_be_of(&self, run: &RunId) -> bool {
+        let owners =
+            if self.at_work.len() < 2 || self.meanwhile.is_empty() { &self.at_work } else { &self.meanwhile };
+        owners.iter().any(|worker| worker.run_id == *run)
     }
 
     /// Whether no work was under way.

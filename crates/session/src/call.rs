@@ -56,6 +56,11 @@ impl Call {
         self.began_seq < to && self.ended_seq.is_none_or(|end| end > from)
     }
 
+    /// Whether it ran at any time from one moment to another, both included. One whose end was never told counts by its looks alone.
+    pub fn ran_in_time(&self, from: Timestamp, to: Timestamp) -> bool {
+        self.created_at <= to && self.finished_at.is_some_and(|end| end >= from)
+    }
+
     /// Whether its client named this path.
     pub fn names(&self, path: &[u8]) -> bool {
         self.paths.iter().any(|named| named.as_bytes() == path)

@@ -3,16 +3,13 @@
 use std::path::PathBuf;
 
 use ic_base::said::counted;
-use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
-use ic_checkpoint::git::{self, Asked, Before, GitPlan, GitState, MovedSince};
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_checkpoint::git::{self, Asked, Before, GitPlan, GitState, Others};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::objects::Writer;
-use ic_checkpoint::record::{self, Checkpoint, Kind};
-use ic_dispatch::code;
-use ic_dispatch::dispatch::{self, Filter};
-use ic_session::call;
-use ic_store::Snapshot;
+use ic_checkpoint::record::{self, Checkpoint};
 
+use super::others::{WHILE_IT_RESTED, refuse_moved};
 use super::shot::Shot;
 use super::workspace::{Warning, Workspace};
 
@@ -31,8 +28,8 @@ pub(super) struct Wanted {
     meant: GitState,
     /// As [`GitRestore::target`].
     pub(super) target: GitState,
-    /// The state when the work ended that goes back, as far as it is known.
-    last: Option<GitState>,
+    /// What others changed since, as far as it is known.
+    others: Vec<Others>,
 }
 
 /// What a restore does about git.
@@ -46,7 +43,7 @@ pub struct GitRestore {
     pub target: GitState,
     /// The state before.
     pub current: GitState,
-    /// Below which refs the tips of what moved stay; `None` where nothing was written.
+    /// Below which refs the tips of what moved stay; `None` where none is to be kept.
     pub kept_below: Option<String>,
 }
 
@@ -78,6 +75,17 @@ impl GitRestore {
             moves.push(("stash".to_owned(), self.stash_moves()));
         }
         moves
+    }
+
+    /// Whether a branch, or a HEAD, was somewhere from which it goes.
+    pub fn keeps_branches(&self) -> bool {
+        self.plan.refs.iter().any(|moved| moved.from.is_some())
+            || (self.plan.head && self.current.head.is_some())
+    }
+
+    /// Whether an entry leaves the stash.
+    pub fn keeps_stash(&self) -> bool {
+        self.plan.stash && self.current.stash.iter().any(|entry| !self.target.stash.contains(entry))
     }
 
     fn stash_moves(&self) -> String {
@@ -128,41 +136,6 @@ fn naming(error: Diagnosis, target: &CheckpointId) -> Diagnosis {
         Some(hint) => error.hint(hint),
         None => error,
     }
-}
-
-/// Whether all work of a run that began after an event was told by its calls, and has ended.
-fn is_told_and_ended(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<bool> {
-    let filter = Filter { run_id: Some(run), phase: None, status: None, limit: i64::MAX };
-    let mut work = dispatch::list(snapshot, &filter)?;
-    work.retain(|work| work.place() > since);
-    let told = call::told_by_calls(snapshot, work.iter().map(|work| &work.id))?;
-    Ok(!work.is_empty() && work.iter().all(|work| work.finished_at.is_some() && told.contains(&work.id)))
-}
-
-/// Errors: `foreign_commits` for a branch, the stash or the index that was changed `after` the work had ended, or a restore left it.
-fn refuse_moved_since(
-    target: &Checkpoint,
-    plan: &GitPlan,
-    (current, last): (&GitState, &GitState),
-    after: &str,
-) -> Result<()> {
-    let Some(moved) = git::moved_since(plan, current, last) else { return Ok(()) };
-    let (what, forced) = match &moved {
-        MovedSince::Branch(name) => (format!("The branch {name} was moved"), "move it back anyway"),
-        MovedSince::Stash => ("The stash was changed".to_owned(), "put it back as it was anyway"),
-        MovedSince::Index => {
-            ("What is staged was changed".to_owned(), "take it off the index anyway, a checkpoint keeps it")
-        }
-    };
-    Err(Diagnosis::new(
-        Code::ForeignCommits,
-        format!("{what} after {after}, by you or by others; nothing was changed."),
-    )
-    .hint(format!(
-        "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or {forced}: --force",
-        target.id.short()
-    ))
-    .detail("moved", moved.word()))
 }
 
 impl Workspace<'_> {
@@ -226,14 +199,14 @@ impl Workspace<'_> {
         let current =
             shot.manifest.git.clone().ok_or_else(|| holds_nothing("The tree as it is", &target.id))?;
         let left = brought.map(|brought| &brought.left);
-        let Wanted { meant, target: wanted, last } = self.wanted_git(target, &current, left)?;
+        let Wanted { meant, target: wanted, others } = self.wanted_git(target, &current, left)?;
         let plan = git::plan(&self.root, &wanted, &current, &self.objects, past)
             .map_err(|error| naming(error, &target.id))?;
         if !force {
             self.refuse_foreign_commits(target, &plan, left)?;
-            if let Some(last) = last.filter(|_| brought.is_none_or(|brought| !brought.is_compared)) {
-                let what = if brought.is_some() { "that restore" } else { "this work had ended" };
-                refuse_moved_since(target, &plan, (&current, &last), what)?;
+            if brought.is_none_or(|brought| !brought.is_compared) {
+                let when = if brought.is_some() { "after that restore" } else { WHILE_IT_RESTED };
+                refuse_moved(target, &plan, (&wanted, &current, &others), when)?;
             }
         }
         Ok(GitRestore { plan, meant, target: wanted, current, kept_below: None })
@@ -250,88 +223,13 @@ impl Workspace<'_> {
         let wanted = Manifest::read(&self.objects, &target.manifest)?.git;
         let wanted =
             wanted.ok_or_else(|| holds_nothing(&format!("Checkpoint {}", target.id.short()), &target.id))?;
-        let last = self.last_of_work(target, left)?;
-        let meant = match &last {
-            Some(last) if left.is_some() => git::leaving_unmoved(&wanted, current, last),
+        let others = self.git_of_others(target, current, left)?;
+        let meant = match others.first() {
+            Some(since) if left.is_some() => git::leaving_unmoved(&wanted, current, &since.before),
             _ => wanted,
         };
         let wanted = git::leaving_others(&self.root, meant.clone(), current)?;
-        let wanted = match &last {
-            Some(last) => git::leaving_newer(wanted, current, last),
-            None => wanted,
-        };
-        Ok(Wanted { meant, target: wanted, last })
-    }
-
-    /// Git's state when the work ended that goes back, as far as it is known: what came after it was made by others. Of a restore that is
-    /// undone it is what that left; of prompts, what the last one left. Work that tells of no calls may have gone on by itself.
-    fn last_of_work(&self, target: &Checkpoint, brought: Option<&CheckpointId>) -> Result<Option<GitState>> {
-        let left = match (brought, &target.link.run_id) {
-            (Some(id), _) => Some(self.kernel.read(|snapshot| record::get(snapshot, id))?),
-            (None, Some(run)) => self.kernel.read(|snapshot| {
-                if !is_told_and_ended(snapshot, run, target.seq)? {
-                    return Ok(None);
-                }
-                let mut looks = record::of_root_between(snapshot, &self.root, target.seq + 1, Seq::MAX)?;
-                looks.retain(|look| look.link.run_id.as_ref() == Some(run) && look.kind == Kind::Auto);
-                Ok(looks.into_iter().rev().find(|look| !look.link.of_call))
-            })?,
-            (None, None) => None,
-        };
-        Ok(left
-            .map(|left| Manifest::read(&self.objects, &left.manifest))
-            .transpose()?
-            .and_then(|left| left.git))
-    }
-
-    fn refuse_foreign_commits(
-        &self,
-        target: &Checkpoint,
-        plan: &GitPlan,
-        brought: Option<&CheckpointId>,
-    ) -> Result<()> {
-        let left = brought.map(|id| self.kernel.read(|snapshot| record::get(snapshot, id))).transpose()?;
-        let left = left.map(|left| Manifest::read(&self.objects, &left.manifest)).transpose()?;
-        // Who restored them may take them off their branches again: they were not there before.
-        let new_commits = match left.and_then(|left| left.git) {
-            Some(left) => git::not_in(&self.root, &plan.new_commits, &left)?,
-            None => plan.new_commits.clone(),
-        };
-        let foreign = self.kernel.read(|snapshot| {
-            let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.run_id);
-            let own: Vec<RunId> = target.link.run_id.iter().cloned().chain(caller).collect();
-            if own.is_empty() {
-                return Ok(Vec::new());
-            }
-            let others = code::commits_of_others(snapshot, &own, &new_commits)?;
-            let mut foreign: Vec<_> = others.into_iter().map(|(commit, run)| (commit, Some(run))).collect();
-            // Agents tell of each commit that they make: one of which none told is a person's, or another program's.
-            if foreign.is_empty() && brought.is_none() && is_told_and_ended(snapshot, &own[0], target.seq)? {
-                for commit in &new_commits {
-                    if !code::is_recorded(snapshot, commit)? {
-                        foreign.push((commit.clone(), None));
-                    }
-                }
-            }
-            Ok(foreign)
-        })?;
-        let Some((commit, run)) = foreign.first() else { return Ok(()) };
-        let listed: Vec<_> = foreign
-            .iter()
-            .map(|(commit, run)| {
-                serde_json::json!({ "commit": commit, "run_id": run.as_ref().map(RunId::as_str) })
-            })
-            .collect();
-        let short = &commit[..12.min(commit.len())];
-        let whose = match run {
-            Some(run) => format!("The commit {short} belongs to run {}", run.short()),
-            None => format!("The commit {short} is of no agent: you made it, or another program"),
-        };
-        Err(Diagnosis::new(Code::ForeignCommits, format!("{whose}; nothing was changed."))
-        .hint(format!(
-            "restore the files alone: ic checkpoint restore {} --strategy files-only --yes; or take it off its branch anyway: --force",
-            target.id.short()
-        ))
-        .detail("commits", listed))
+        let wanted = git::leaving_newer(wanted, current, &others);
+        Ok(Wanted { meant, target: wanted, others })
     }
 }

@@ -12,6 +12,7 @@ mod mark;
 mod named;
 mod needs;
 mod news;
+mod others;
 mod path;
 mod place;
 pub mod purge;

@@ -9,6 +9,7 @@ mod holders;
 mod index;
 mod locks;
 mod move_refs;
+mod others;
 mod refuse;
 mod stash;
 
@@ -19,7 +20,7 @@ use ic_base::{Code, Diagnosis, Result};
 
 use super::pack;
 use super::program::Git;
-use super::state::{BRANCHES, GitState};
+use super::state::{BRANCHES, GitState, Stash};
 use crate::manifest::PathText;
 use crate::objects::Objects;
 
@@ -29,7 +30,8 @@ pub use change::{GitPlan, Moved};
 pub(super) use index::LOCK_MARK;
 pub use index::apply_index;
 pub use locks::{LeftLock, StandingLock, left_locks, locks_of, remove_locks};
-pub use refuse::{is_sparse, needs_purged};
+pub use others::{MovedByOthers, Others, moved_by_others};
+pub use refuse::{is_sparse, needs_purged, other_work_trees};
 
 const REFLOG: &str = "ic: restore checkpoint";
 
@@ -95,7 +97,8 @@ pub fn moves(target: &GitState, current: &GitState) -> GitPlan {
     }
 }
 
-/// The state to restore, with the branches that other work trees use left where they are; the one that HEAD goes to is not left.
+/// The state to restore, with the branches that other work trees use left where they are, and the stash entries that were made on them; the
+/// branch that HEAD goes to is not left.
 pub fn leaving_others(root: &Path, target: GitState, current: &GitState) -> Result<GitState> {
     let head = target.head_name();
     let mut taken = refuse::in_use_elsewhere(&Git::new(root), root, &dirs(root)?)?;
@@ -104,13 +107,21 @@ pub fn leaving_others(root: &Path, target: GitState, current: &GitState) -> Resu
     let mut refs: Vec<_> = target.refs.iter().filter(|(name, _)| !is_taken(name)).cloned().collect();
     refs.extend(current.refs.iter().filter(|(name, _)| is_taken(name)).cloned());
     refs.sort();
-    Ok(GitState { refs, ..target })
+    let is_theirs = |entry: &&Stash| {
+        entry.branch().is_some_and(|branch| is_taken(&PathText([BRANCHES, branch].concat())))
+    };
+    let (then, now) = (&target.stash, &current.stash);
+    let made = now.iter().filter(|entry| !then.contains(entry)).filter(is_theirs);
+    let stays = then.iter().filter(|entry| now.contains(entry) || !is_theirs(entry));
+    let stash = made.chain(stays).cloned().collect();
+    Ok(GitState { stash, refs, ..target })
 }
 
-/// The state to restore, with the branches left that came after `last`: whoever made them, it was not the work that goes back.
-pub fn leaving_newer(target: GitState, current: &GitState, last: &GitState) -> GitState {
+/// The state to restore, with the branches left that others made.
+pub fn leaving_newer(target: GitState, current: &GitState, others: &[Others]) -> GitState {
     let has = |state: &GitState, name: &PathText| state.refs.iter().any(|(known, _)| known == name);
-    let is_newer = |name: &PathText| name.0.starts_with(BRANCHES) && !has(last, name) && !has(&target, name);
+    let is_made = |name: &PathText| others.iter().any(|by| !has(&by.before, name) && has(&by.after, name));
+    let is_newer = |name: &PathText| name.0.starts_with(BRANCHES) && !has(&target, name) && is_made(name);
     let newer: Vec<_> = current.refs.iter().filter(|(name, _)| is_newer(name)).cloned().collect();
     let mut refs = [target.refs.clone(), newer].concat();
     refs.sort();
@@ -162,44 +173,6 @@ fn unmoved<T: Clone + PartialEq>(
         Some((name.clone(), value?))
     });
     wanted.collect()
-}
-
-/// What of git's state was changed after the work that goes back had ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MovedSince {
-    /// A branch, by its name.
-    Branch(String),
-    /// The stash.
-    Stash,
-    /// What is staged, which may be nowhere else.
-    Index,
-}
-
-impl MovedSince {
-    /// For scripts.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Branch(_) => "branch",
-            Self::Stash => "stash",
-            Self::Index => "index",
-        }
-    }
-}
-
-/// What of a plan was moved since `last`, by others than the work that goes back: the first of the branches that it moves, the stash, or the
-/// index.
-pub fn moved_since(plan: &GitPlan, current: &GitState, last: &GitState) -> Option<MovedSince> {
-    let known = |name: &[u8]| last.refs.iter().find(|(known, _)| known.0 == name).map(|(_, oid)| oid);
-    let is_moved = |moved: &&Moved| {
-        moved.from.as_ref().is_some_and(|from| known(&moved.name).is_some_and(|known| known != from))
-    };
-    let branch = plan.refs.iter().find(is_moved).map(|moved| {
-        let name = moved.name.strip_prefix(BRANCHES).unwrap_or(&moved.name);
-        MovedSince::Branch(String::from_utf8_lossy(name).into_owned())
-    });
-    let stash = || (plan.stash && current.stash != last.stash).then_some(MovedSince::Stash);
-    let index = || (plan.index && current.index != last.index).then_some(MovedSince::Index);
-    branch.or_else(stash).or_else(index)
 }
 
 /// Those of `commits` that no branch, stash entry or HEAD of a state leads to, in their order. Of a tip that git has lost nothing is known.

@@ -47,6 +47,15 @@ pub struct Stash {
     pub message: PathText,
 }
 
+impl Stash {
+    /// The branch that it was made on, as git's message has it: `WIP on BRANCH: ...` or `On BRANCH: ...`.
+    pub(super) fn branch(&self) -> Option<&[u8]> {
+        let message = &self.message.0;
+        let rest = [&b"WIP on "[..], b"On "].iter().find_map(|begin| message.strip_prefix(*begin))?;
+        rest.iter().position(|byte| *byte == b':').map(|end| &rest[..end])
+    }
+}
+
 /// The name of an index's object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index(#[serde(with = "hash_text")] pub ic_events::Hash);
