@@ -13,6 +13,7 @@ mod request;
 mod run;
 mod safety;
 mod settled;
+mod since;
 mod ties;
 mod unfinished;
 mod without;
@@ -39,10 +40,11 @@ pub use refusal::refused;
 pub use settled::settle_note;
 
 pub use back::{
-    NotYet, TreeChanges, changed_by, changed_since, changes_between, left_of_interrupted, merge_back,
-    path_option, restores_since, settle, steps_of, take_changes_back, take_restore_back,
+    NotYet, TreeChanges, changed_by, changes_between, left_of_interrupted, merge_back, path_option,
+    restores_since, settle, steps_of, take_changes_back, take_restore_back,
 };
 pub use request::{Conflict, Report, Request, Status, Watch};
+pub use since::changed_since;
 
 /// Restores a checkpoint into its root.
 ///

@@ -81,3 +81,34 @@ fn killed_before_any_statement_it_is_resumed_or_aborted() {
     tell(&format!("{n} statements, {resumed} resumed, {aborted} aborted"));
     assert!(resumed > 3 && aborted > 1, "{resumed} resumed, {aborted} aborted of {n}");
 }
+
+/// Whatever the undo had done by then: what a person writes after its death is never replaced unasked.
+#[test]
+fn what_a_person_wrote_after_it_was_killed_stays_whatever_is_called() {
+    let (world, first) = story();
+    let words = ["undo", "--dispatch", &first, "--yes", "--json"];
+    world.save(&WHOLE);
+    let (mut n, mut open, mut refused) = (1, 0, 0);
+    loop {
+        world.reset(&WHOLE);
+        let mut command = world.cli.command(words);
+        let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
+        if output.status.signal().is_none() {
+            break;
+        }
+        world.write("b.txt", "mine\n");
+        if let Some(id) = rollbacks(&world).last().filter(|one| one["status"] == "in_progress") {
+            let id = id["id"].as_str().expect("an id");
+            let call = |how: &str| world.cli.run(["rollback", "abort", id, how, "--json"]);
+            let (preview, deed) = (call("--dry-run"), call("--yes"));
+            let when = format!("aborted before statement {n}: {preview:?}\n{deed:?}");
+            assert_eq!(world.read("b.txt").as_deref(), Some("mine\n"), "{when}");
+            assert_eq!(preview.code, deed.code, "{when}");
+            open += 1;
+            refused += usize::from(deed.code == Some(1));
+        }
+        n += if long() { 1 } else { 5 };
+    }
+    tell(&format!("{n} statements, {open} open, {refused} refused"));
+    assert!(refused > 1, "{refused} refused of {open}");
+}

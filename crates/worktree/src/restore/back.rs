@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, shell_word};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::diff::{self, Difference, State};
-use ic_checkpoint::git::GitState;
 use ic_checkpoint::lock::Mode;
-use ic_checkpoint::manifest::{Manifest, PathText};
+use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::{self, Kind, Restore};
 use ic_checkpoint::restore::plan::{Limits, Node, Step};
@@ -20,7 +19,7 @@ use super::super::shot::{GitPart, Purpose};
 use super::super::workspace::{Workspace, require_kept};
 use super::as_if::{AsIf, differences, paths_of};
 use super::request::{Report, Request, Watch};
-use super::{differs, planned, run};
+use super::{planned, run};
 
 /// What restores of a workspace changed that undid one piece of work, oldest first. `None`: nothing of that is merged, because one changed a
 /// database with what stands beside it, which is restored whole.
@@ -61,23 +60,28 @@ pub fn merge_back(
 /// What a restore changed of the paths of its plan.
 fn changes_of(workspace: &Workspace<'_>, restore: &Restore) -> Result<Vec<Difference>> {
     let steps = planned::read_plan(workspace, restore)?.steps;
+    let states = |step: Step| Difference {
+        path: step.path.0,
+        before: step.before.map(Node::into_state),
+        after: step.after.map(Node::into_state),
+    };
     let Some(left) = &restore.restored_id else {
         // It was interrupted, and only a dry run meets it so: what it is about to change counts as changed.
-        let states = |step: Step| Difference {
-            path: step.path.0,
-            before: step.before.map(Node::into_state),
-            after: step.after.map(Node::into_state),
-        };
         return Ok(steps.into_iter().map(states).collect());
     };
     let (before, after) = workspace
         .kernel
         .read(|snapshot| Ok((record::get(snapshot, &restore.safety_id)?, record::get(snapshot, left)?)))?;
     require_kept(&before)?;
-    let paths: BTreeSet<Vec<u8>> = steps.into_iter().map(|step| step.path.0).collect();
+    let of_others = workspace.of_others_in(restore, &after.tree)?;
+    let (missed, made): (Vec<Step>, Vec<Step>) =
+        steps.into_iter().partition(|step| of_others.contains(&step.path.0));
+    let paths: BTreeSet<Vec<u8>> = made.into_iter().map(|step| step.path.0).collect();
     // From the checkpoints, where a database has what its log held.
     let mut changes = differences(workspace, &before.tree, &after.tree)?;
     changes.retain(|change| paths.contains(&change.path));
+    changes.extend(missed.into_iter().map(states));
+    changes.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(changes)
 }
 
@@ -214,6 +218,10 @@ impl TreeChanges {
         &self.before.id
     }
 
+    pub(super) fn tree_before(&self) -> &Hash {
+        &self.before.tree
+    }
+
     fn paths(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
         self.differences.iter().map(|difference| difference.path.clone())
     }
@@ -270,85 +278,6 @@ pub fn path_option(path: &str) -> String {
     format!(" --path {}", shell_word(path))
 }
 
-/// A state of the tree that a restore began with or ended with.
-struct Known {
-    tree: Hash,
-    git: Option<GitState>,
-}
-
-/// What these restores changed and is now neither as the last of them left it nor as one of them found it: others changed it since.
-/// `older`: changes from before the restores, of which some may be undone already, too.
-pub fn changed_since(
-    workspace: &Workspace<'_>,
-    restores: &[Restore],
-    older: &[TreeChanges],
-) -> Result<Vec<Changed>> {
-    let Some(last) = restores.last() else { return Ok(Vec::new()) };
-    let mut paths = paths_of(workspace, restores)?;
-    // Between what it found and what it will leave nobody can tell its work from another's; its end is what counts.
-    // So of one that takes these back, too.
-    let interrupted = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
-    if let Some(restore) = &interrupted {
-        let open = paths_of(workspace, std::slice::from_ref(restore))?;
-        paths.retain(|path| !open.contains(path));
-    }
-    let _held = workspace.lock(Mode::Shared)?;
-    let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
-    let has_git = interrupted.is_none() && restores.iter().any(|restore| restore.strategy.has_git());
-    let git = if has_git { GitPart::Look } else { GitPart::Nothing };
-    let now = workspace.shoot(Purpose::look(git, force), &Progress::default())?;
-    let ids = restores.iter().map(|restore| &restore.safety_id).chain(&last.restored_id);
-    let known = ids.map(|id| workspace.known(id)).collect::<Result<Vec<Known>>>()?;
-    let mut changed = Vec::new();
-    for path in paths.into_iter().filter(|path| !path.is_empty()) {
-        let here = workspace.node(&now.captured.root, &path)?;
-        let mut is_known = false;
-        let trees = known.iter().map(|state| &state.tree).chain(older.iter().map(|one| &one.before.tree));
-        for tree in trees {
-            is_known |= workspace.node(tree, &path)? == here;
-        }
-        if !is_known {
-            changed.push(Changed::file(path));
-        }
-    }
-    let here = now.manifest.git.as_ref();
-    if has_git && !known.iter().any(|state| is_same_place(state.git.as_ref(), here)) {
-        changed.push(Changed::git(known.last().and_then(|left| left.git.as_ref()), here));
-    }
-    Ok(changed)
-}
-
-/// Something that others changed since.
-pub struct Changed {
-    /// Git's state is named `.git`.
-    pub path: PathText,
-    /// How a message names it: a path, or what moved of git and where it is now.
-    pub shown: String,
-}
-
-impl Changed {
-    fn file(path: Vec<u8>) -> Self {
-        Self { shown: path_from_bytes(&path).display().to_string(), path: PathText(path) }
-    }
-
-    /// What of HEAD, its branch and the stash is another than it was left.
-    fn git(left: Option<&GitState>, here: Option<&GitState>) -> Self {
-        let shown = match left.zip(here) {
-            Some((left, here)) if !differs::stand_alike(left, here) => {
-                format!("HEAD, which is at {} and was at {}", differs::place(here), differs::place(left))
-            }
-            Some(_) => "the stash".to_owned(),
-            None => "git's state".to_owned(),
-        };
-        Self { path: PathText(b".git".to_vec()), shown }
-    }
-}
-
-/// Whether HEAD, its branch and the stash are the same: what work after a restore moves.
-fn is_same_place(a: Option<&GitState>, b: Option<&GitState>) -> bool {
-    a.zip(b).is_some_and(|(a, b)| differs::stand_alike(a, b) && a.stash == b.stash)
-}
-
 impl Workspace<'_> {
     /// Those of `paths` that are now as none of these trees has them.
     fn changed_from(&self, paths: &BTreeSet<Vec<u8>>, trees: &[Hash]) -> Result<Vec<PathText>> {
@@ -365,18 +294,13 @@ impl Workspace<'_> {
     }
 
     /// The tree as it is now. `force`: these paths though a rule hides them.
-    fn look(&self, force: BTreeSet<Vec<u8>>) -> Result<Hash> {
+    pub(super) fn look(&self, force: BTreeSet<Vec<u8>>) -> Result<Hash> {
         let _held = self.lock(Mode::Shared)?;
         let look = Purpose::look(GitPart::Nothing, force);
         Ok(self.shoot(look, &Progress::default())?.captured.root)
     }
 
-    fn known(&self, id: &CheckpointId) -> Result<Known> {
-        let Checkpoint { tree, manifest, .. } = self.kernel.read(|snapshot| record::get(snapshot, id))?;
-        Ok(Known { tree, git: Manifest::read(&self.objects, &manifest)?.git })
-    }
-
-    fn node(&self, tree: &Hash, path: &[u8]) -> Result<Option<Node>> {
+    pub(super) fn node(&self, tree: &Hash, path: &[u8]) -> Result<Option<Node>> {
         // Without attributes: a tree that an older version took says nothing of them.
         Ok(diff::find(&self.objects, tree, path)?.as_ref().and_then(Node::of).map(Node::plain))
     }

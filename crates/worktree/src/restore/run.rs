@@ -139,7 +139,7 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
         return Ok(report);
     }
     let restore_id = workspace.prepare(kind, &report, &shot, &texts)?;
-    if let Some(git) = &mut report.git {
+    if let Some(git) = report.git.as_mut().filter(|git| git.keeps_branches() || git.keeps_stash()) {
         git.kept_below = Some(format!("refs/ic/rolled-back/{restore_id}/"));
     }
     // What never stood still is read again, or what the restore leaves would pass for settled.

@@ -1,0 +1,130 @@
+//! What others changed since a restore, or while it was interrupted.
+
+use std::collections::BTreeSet;
+
+use ic_base::{CheckpointId, Result};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::git::GitState;
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::manifest::{Manifest, PathText};
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::restore::journal::{self, Restore};
+use ic_checkpoint::restore::plan::Node;
+use ic_events::Hash;
+use ic_store::path_from_bytes;
+
+use super::super::shot::{GitPart, Purpose};
+use super::super::workspace::Workspace;
+use super::as_if::paths_of;
+use super::back::TreeChanges;
+use super::{differs, planned};
+
+/// A state of the tree that a restore began with or ended with.
+struct Known {
+    tree: Hash,
+    git: Option<GitState>,
+}
+
+/// What these restores changed and is now neither as the last of them left it nor as one of them found it: others changed it since.
+/// `older`: changes from before the restores, of which some may be undone already, too.
+pub fn changed_since(
+    workspace: &Workspace<'_>,
+    restores: &[Restore],
+    older: &[TreeChanges],
+) -> Result<Vec<Changed>> {
+    let Some(last) = restores.last() else { return Ok(Vec::new()) };
+    let mut paths = paths_of(workspace, restores)?;
+    // Between what it found and what it will leave nobody can tell its work from another's; its end is what counts.
+    // So of one that takes these back, too.
+    let interrupted = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
+    if let Some(restore) = &interrupted {
+        let open = paths_of(workspace, std::slice::from_ref(restore))?;
+        paths.retain(|path| !open.contains(path));
+    }
+    let _held = workspace.lock(Mode::Shared)?;
+    let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
+    let has_git = interrupted.is_none() && restores.iter().any(|restore| restore.strategy.has_git());
+    let git = if has_git { GitPart::Look } else { GitPart::Nothing };
+    let now = workspace.shoot(Purpose::look(git, force), &Progress::default())?;
+    let ids = restores.iter().map(|restore| &restore.safety_id).chain(&last.restored_id);
+    let known = ids.map(|id| workspace.known(id)).collect::<Result<Vec<Known>>>()?;
+    let left = known.last().filter(|_| last.restored_id.is_some());
+    let of_others =
+        left.map(|left| workspace.of_others_in(last, &left.tree)).transpose()?.unwrap_or_default();
+    let mut changed = Vec::new();
+    for path in paths.into_iter().filter(|path| !path.is_empty()) {
+        let here = workspace.node(&now.captured.root, &path)?;
+        let mut is_known = false;
+        // What others wrote into it while it was interrupted is none of its states.
+        let count = known.len() - usize::from(of_others.contains(&path));
+        let trees = known.iter().take(count).map(|state| &state.tree);
+        let trees = trees.chain(older.iter().map(TreeChanges::tree_before));
+        for tree in trees {
+            is_known |= workspace.node(tree, &path)? == here;
+        }
+        if !is_known {
+            changed.push(Changed::file(path));
+        }
+    }
+    let here = now.manifest.git.as_ref();
+    if has_git && !known.iter().any(|state| is_same_place(state.git.as_ref(), here)) {
+        changed.push(Changed::git(known.last().and_then(|left| left.git.as_ref()), here));
+    }
+    Ok(changed)
+}
+
+/// Something that others changed since.
+pub struct Changed {
+    /// Git's state is named `.git`.
+    pub path: PathText,
+    /// How a message names it: a path, or what moved of git and where it is now.
+    pub shown: String,
+}
+
+impl Changed {
+    fn file(path: Vec<u8>) -> Self {
+        Self { shown: path_from_bytes(&path).display().to_string(), path: PathText(path) }
+    }
+
+    /// What of HEAD, its branch and the stash is another than it was left.
+    fn git(left: Option<&GitState>, here: Option<&GitState>) -> Self {
+        let shown = match left.zip(here) {
+            Some((left, here)) if !differs::stand_alike(left, here) => {
+                format!("HEAD, which is at {} and was at {}", differs::place(here), differs::place(left))
+            }
+            Some(_) => "the stash".to_owned(),
+            None => "git's state".to_owned(),
+        };
+        Self { path: PathText(b".git".to_vec()), shown }
+    }
+}
+
+/// Whether HEAD, its branch and the stash are the same: what work after a restore moves.
+fn is_same_place(a: Option<&GitState>, b: Option<&GitState>) -> bool {
+    a.zip(b).is_some_and(|(a, b)| differs::stand_alike(a, b) && a.stash == b.stash)
+}
+
+impl Workspace<'_> {
+    /// The paths of a restore at which the tree that it left holds what it neither found there nor was to leave: others wrote it after it was
+    /// interrupted, and it was left alone. A database is another file once its log is in it.
+    pub(super) fn of_others_in(&self, restore: &Restore, left: &Hash) -> Result<BTreeSet<Vec<u8>>> {
+        let plan = planned::read_plan(self, restore)?;
+        let is_of_database =
+            |path: &PathText| plan.databases.iter().any(|one| one.path == *path || one.sides.contains(path));
+        let mut found = BTreeSet::new();
+        for step in plan.steps.iter().filter(|step| !is_of_database(&step.path)) {
+            let here = self.node(left, &step.path.0)?;
+            let is_content = matches!(here, Some(Node::File { .. } | Node::Symlink(_)));
+            let is = |state: &Option<Node>| state.clone().map(Node::plain) == here;
+            if is_content && !is(&step.before) && !is(&step.after) {
+                found.insert(step.path.0.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    fn known(&self, id: &CheckpointId) -> Result<Known> {
+        let Checkpoint { tree, manifest, .. } = self.kernel.read(|snapshot| record::get(snapshot, id))?;
+        Ok(Known { tree, git: Manifest::read(&self.objects, &manifest)?.git })
+    }
+}
