@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::interrupted::{is_interrupted, start, stopped_between, undo_stopped_between};
 use crate::statements::{dead_before, dead_before_the_end};
 use crate::story::{story, story_with_rows};
-use crate::world::{Work as _, asked, assert_said_alike};
+use crate::world::{Work as _, asked, assert_said_alike, in_git};
 
 /// Looks at what giving it up would do, which changes nothing, then gives it up; returns preview and deed, which must agree.
 fn previewed_and_given_up(world: &World, course: &str) -> (Value, Value) {
@@ -127,6 +127,27 @@ fn an_effect_whose_undo_was_cut_off_is_named_before_anybody_recorded_it() {
         report["effects_left"].as_array().expect("effects").iter().map(|one| one["step"].clone()).collect()
     };
     assert_eq!((steps(&preview), steps(&given_up)), (vec![json!("last")], vec![json!("last")]));
+}
+
+/// The effect stands, and nobody has decided to undo it.
+#[test]
+fn an_effect_whose_undo_failed_waits_for_no_other_try_once_its_rollback_was_given_up() {
+    let world = in_git().begun();
+    world.advance();
+    world.effect("bill", &["test -e ../paid || exit 3"]);
+    world.advance();
+    let words = world.all("a", &["--yes"]);
+    assert_eq!(world.cli.run(&words).code, Some(4));
+    world.ic(&["rollback", "abort", &world.run, "--yes"]);
+    let status = world.cli.json(["status", &world.run, "--json"]);
+    assert_eq!(status["unfinished"], json!([]), "{status}");
+    assert!(!status["next"].as_str().unwrap_or_default().contains("compensation"), "{status}");
+    let listed = world.cli.json(["compensation", "list", &world.run, "--json"]);
+    assert_eq!((&listed[0]["status"], &listed[0]["attempts"]), (&json!("armed"), &json!(1)), "{listed}");
+    // It is undone by the next rollback.
+    std::fs::write(world.cli.home().join("paid"), "").expect("write it");
+    world.roll_back("a", &[]);
+    assert_eq!(world.effects(), ["bill"]);
 }
 
 /// What a terminal shows of a call whose question is answered, and its exit code; `None` where no terminal can be made.

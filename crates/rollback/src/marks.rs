@@ -9,6 +9,7 @@ use ic_journal::steps::{self, StepKind};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_phase::skip;
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
+use ic_saga::Compensation;
 use ic_saga::compensation::{self as effects, End, State};
 use ic_store::Transaction;
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use super::covered::cut_of;
 /// Takes the marks off; returns how many of each kind.
 pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord) -> Result<Value> {
     let id = &remembered.id;
+    arm_failed(tx, now, remembered)?;
     Ok(json!({
         "rollback_id": id.as_str(),
         "dispatches": cancel::unmark(tx, id)?,
@@ -26,6 +28,22 @@ pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &Rollback
         "skips": skip::unmark(tx, id)?,
         "effects": effects::unmark(tx, now, &remembered.run_id, id)?,
     }))
+}
+
+/// Arms the effects again whose undo failed in a rollback that ends: they are as they were before it, and wait for no other try. Of one that was
+/// cut off nobody knows that.
+fn arm_failed(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord) -> Result<()> {
+    let cut = cut_of(remembered)?;
+    let is_of_this = |one: &Compensation| {
+        one.state == State::Failed
+            && !one.outcome_unknown
+            && one.updated_at >= remembered.created_at
+            && cut.covers(one.seq, &one.phase, one.dispatch_id.as_ref())
+    };
+    let all = effects::list(tx, &remembered.run_id)?;
+    all.iter()
+        .filter(|one| is_of_this(one))
+        .try_for_each(|one| effects::arm_again(tx, now, one, &remembered.id))
 }
 
 /// The dispatches that a rollback marked.

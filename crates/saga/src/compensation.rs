@@ -103,6 +103,8 @@ pub struct Compensation {
     pub rolled_back_by: Option<RollbackId>,
     /// When it was registered.
     pub created_at: Timestamp,
+    /// When something of it changed last.
+    pub updated_at: Timestamp,
 }
 
 /// What a new compensation is made of.
@@ -133,7 +135,8 @@ impl Compensation {
     }
 
     const COLUMNS: &'static str = "id, seq, run_id, dispatch_id, step, needs, phase, epoch, ord, args, description, \
-        state, step_ended, outputs, attempts, last_error, child, rolled_back_by, created_at, outcome_unknown";
+        state, step_ended, outputs, attempts, last_error, child, rolled_back_by, created_at, outcome_unknown, \
+        updated_at";
 
     fn from_row(row: &Row<'_>) -> Result<Self> {
         let step_ended = match row.get::<Option<String>>(12)? {
@@ -161,6 +164,7 @@ impl Compensation {
             rolled_back_by: row.get::<Option<String>>(17)?.map(RollbackId::from_ledger),
             created_at: Timestamp(row.get(18)?),
             outcome_unknown: row.get(19)?,
+            updated_at: Timestamp(row.get(20)?),
         })
     }
 

@@ -186,11 +186,14 @@ pub(crate) fn list(all: &[Compensation]) -> String {
         let why = one.last_error.as_deref().unwrap_or("no reason was recorded");
         out += &format!("{} {}: {}\n", styled(style::BAD, "failed"), plain(&one.step), plain(why));
     }
-    let open = all.iter().filter(|one| one.state.is_open()).count();
+    let has_undo = |one: &&Compensation| !matches!(one.action, Action::Skip { .. });
+    let open = all.iter().filter(has_undo).filter(|one| one.state.is_open()).count();
     if let (Some(first), true) = (all.first(), open > 0) {
         let run = first.run_id.short();
-        let hint =
-            format!("{open} of {} not undone; to undo, the last first: ic compensation run {run}", all.len());
+        let hint = format!(
+            "{open} of {} not undone; to undo, the last first: ic compensation run {run}",
+            all.iter().filter(has_undo).count()
+        );
         out += &format!("{}\n", styled(style::DIM, &hint));
     }
     out
