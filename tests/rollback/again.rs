@@ -300,3 +300,26 @@ fn without_a_run_each_undo_goes_further_back_and_each_redo_forward() {
     world.ic(&["undo", "--yes"]);
     assert_eq!(world.text("t"), "four");
 }
+
+/// A rollback of nothing would use up the redo.
+#[test]
+fn the_same_undo_again_is_refused_and_the_redo_brings_the_work_back() {
+    let world = in_git().begun();
+    let first = work(&world, "one");
+    work(&world, "two");
+    let whole = world.state();
+    let undo = format!("dispatch:{first}");
+    world.ic(&["undo", &undo, "--yes"]);
+    let undone = world.state();
+    for how in ["--dry-run", "--yes"] {
+        assert_eq!(code(&world, &["undo", &undo, how]), (Some(1), "nothing_to_undo".to_owned()));
+    }
+    world.state().assert_is(&undone, "refused");
+    world.ic(&["redo", "--yes"]);
+    world.state().assert_outside_is(&whole, "redone");
+    // What is there again is undone again.
+    world.ic(&["undo", &undo, "--yes"]);
+    world.write("one", "by hand\n");
+    world.ic(&["undo", &undo, "--yes", "--force"]);
+    world.state().assert_outside_is(&undone, "undone again");
+}

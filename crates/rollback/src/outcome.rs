@@ -80,6 +80,20 @@ pub struct Parts {
     pub data: Option<Data>,
 }
 
+impl Parts {
+    /// Whether anything outside of the ledger would be changed, or is in the way of that.
+    pub(super) fn is_any(&self) -> bool {
+        let effects = self.effects.as_ref();
+        let is_tree = |tree: &Report| {
+            let moves_git = tree.git.as_ref().is_some_and(|git| !git.plan.is_empty());
+            moves_git || !tree.plan.steps.is_empty() || !tree.conflicts.is_empty()
+        };
+        effects.is_some_and(|effects| !effects.compensations.is_empty() || !effects.left.is_empty())
+            || self.tree.as_ref().is_some_and(is_tree)
+            || self.data.as_ref().is_some_and(|data| data.rows.iter().any(|(_, count)| *count > 0))
+    }
+}
+
 ic_base::words! {
     /// How far it came.
     pub enum LayeredStatus {

@@ -251,7 +251,7 @@ impl Plan {
 }
 
 /// How many rows of each kind a rollback changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Rolled-back phases.
     pub phases: usize,

@@ -1,6 +1,7 @@
 //! What a rollback over several layers would do, and what refuses it: nothing is locked for long, nothing is written.
 
 use ic_base::{Code, CompensationId, Diagnosis, Result};
+use ic_journal::table::{self, RollbackStatus};
 use ic_journal::{Course, Force, Layer as Name, Step};
 use ic_kernel::Kernel;
 use ic_saga::owner::OwnerLock;
@@ -11,6 +12,7 @@ use sha2::{Digest, Sha256};
 use super::covered::Covered;
 use super::layers::{self, Site, Work};
 use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Rollback};
+use super::plan::{Counts, Plan};
 use super::refusals::refusals;
 use super::request::{LayeredRequest, Request};
 
@@ -45,6 +47,7 @@ pub(super) fn plan(
         // The rollback is refused as a whole, and says so in one place.
         tree.refusal = None;
     }
+    require_any(kernel, &rollback.plan, &parts)?;
     refused.extend(refusals(&parts, request));
     if layers != [Name::Workflow] {
         rollback.plan_hash = hash(&rollback, layers, request.force, parts.effects.as_ref(), &parts);
@@ -74,6 +77,27 @@ pub(super) fn plan(
         refusals: refused,
         rows_stay,
     })
+}
+
+/// Errors: `nothing_to_undo` where a run is back before a point already, and nothing of what was undone is there again: a rollback of nothing
+/// would stand in the way of a redo.
+fn require_any(kernel: &Kernel, plan: &Plan, parts: &Parts) -> Result<()> {
+    let is_in_record =
+        plan.counts() != Counts::default() || !plan.reinstated.is_empty() || plan.run.phase != plan.to_phase;
+    let (Some(point), false) = (&plan.point, is_in_record || plan.reopens() || parts.is_any()) else {
+        return Ok(());
+    };
+    let all = kernel.read(|snapshot| table::of_run(snapshot, &plan.run.id))?;
+    let stands = all.iter().rev().find(|by| by.status == RollbackStatus::Done && by.cut_seq == plan.cut.seq);
+    let Some(stands) = stands else { return Ok(()) };
+    let (run, by) = (plan.run.id.short(), stands.id.short());
+    Err(Diagnosis::new(
+        Code::NothingToUndo,
+        format!(
+            "The run {run} is back before {point} already, by the rollback {by}: nothing is left to undo."
+        ),
+    )
+    .hint(format!("to bring back what was undone: ic rollback undo {by} --yes")))
 }
 
 /// Plans a part of a rollback. A preview notes a refusal that a flag decides, and shows what then would be; so it names all of them, where

@@ -20,7 +20,7 @@ shape! {
         moves_index: bool = git.plan.index,
         /// Whether the stash changes.
         moves_stash: bool = git.plan.stash,
-        /// Below which refs the tips of what moved stay; null where nothing was written.
+        /// Below which refs the tips of what moved stay; null where none is kept.
         kept_below: Option<String> = git.kept_below.clone(),
     }
 
@@ -42,10 +42,13 @@ pub(crate) fn git_lines(restore: &GitRestore) -> String {
     out + &kept(restore)
 }
 
-/// Where the tips of what moved are kept; empty where nothing moved.
+/// Where the tips of what moved are kept; empty where none is.
 pub(crate) fn kept(git: &GitRestore) -> String {
-    let moved = !git.plan.refs.is_empty() || git.plan.head;
-    let what = if moved { "the old branches are kept" } else { "the old stash is kept" };
-    let kept = git.kept_below.as_deref().filter(|_| moved || git.plan.stash);
+    let what = match (git.keeps_branches(), git.keeps_stash()) {
+        (true, true) => "the old branches and the stash are kept",
+        (true, false) => "the old branches are kept",
+        (false, _) => "the old stash is kept",
+    };
+    let kept = git.kept_below.as_deref();
     kept.map_or_else(String::new, |below| format!("  {what}: git for-each-ref {}\n", plain(below)))
 }
