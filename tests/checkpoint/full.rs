@@ -154,3 +154,51 @@ fn a_backup_to_a_disk_that_is_full_leaves_nothing_there() {
     let names = fs::read_dir(&point).expect("the disk").map(|entry| entry.expect("an entry").file_name());
     assert!(names.into_iter().all(|name| !name.to_string_lossy().contains("ic-backup")));
 }
+
+#[test]
+fn a_redo_that_finds_no_room_never_says_that_nothing_was_changed_where_something_was() {
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
+    let point = cli.home().join("small");
+    let Some(_disk) = Tmpfs::mount(&point, 24) else { return };
+    let cli = cli.with_db(point.join("ic.db"));
+    cli.ok(["init"]);
+    let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b"]);
+    let work = cli.ok(["dispatch", "create", &run]);
+    cli.ok(["dispatch", "start", &work]);
+    for at in 0..6 {
+        fs::write(cli.root().join(format!("noise{at}")), noise(150_000, at)).expect("a file");
+    }
+    cli.ok(["dispatch", "complete", &work]);
+    let whole = tree(&cli);
+    cli.ok(["undo", "--yes"]);
+    let (mut closed, mut unfinished) = (0, 0);
+    for room in [0, 36_864, 120_000, 180_000, 300_000, 480_000, 600_000, 900_000] {
+        let ballast = fill(&point, room);
+        let outcome = cli.run(["redo", "--yes", "--json"]);
+        fs::remove_file(ballast).expect("the ballast");
+        let status = cli.json(["status", &run, "--json"]);
+        let is_closed = status["run"]["status"] == "rolling_back";
+        let is_open = status["unfinished"].as_array().is_some_and(|all| !all.is_empty());
+        if outcome.code != Some(0) {
+            let is_changed = is_closed || is_open || cli.root().join("noise0").exists();
+            let says_so = outcome.stderr.to_lowercase().contains("nothing was changed");
+            assert!(!(is_changed && says_so), "{room}: {outcome:?}\n{status}");
+            if is_closed {
+                assert!(
+                    outcome.stderr.contains("the run stays closed; resume it: ic rollback resume"),
+                    "{room}: {outcome:?}"
+                );
+            }
+        }
+        closed += usize::from(is_closed);
+        unfinished += usize::from(is_open);
+        if is_closed {
+            cli.ok(["rollback", "resume", &run, "--yes"]);
+        } else if outcome.code != Some(0) {
+            cli.ok(["redo", "--yes"]);
+        }
+        tree(&cli).assert_is(&whole, &format!("{room}: redone"));
+        cli.ok(["undo", "--yes"]);
+    }
+    assert!(closed > 0 && unfinished > 0, "{closed} closed, {unfinished} unfinished");
+}

@@ -182,7 +182,11 @@ fn drive_back(
     // Once it is at its end nothing says any more which effects were covered.
     let effects = effects_undone(saga, remembered, course)?;
     let drive = Drive { saga, id: &remembered.id, force: Force::default(), seen: None, turned, watch };
-    Ok(Undone::of(drive.to_its_end(None)?, course, effects))
+    let driven = drive.to_its_end(None).map_err(|error| {
+        let id = remembered.id.short();
+        error.hint(format!("the run stays closed; resume it: ic rollback resume {id} --yes"))
+    })?;
+    Ok(Undone::of(driven, course, effects))
 }
 
 fn effects_undone(saga: &Saga<'_>, remembered: &RollbackRecord, course: Course) -> Result<Vec<Compensation>> {

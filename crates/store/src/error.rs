@@ -6,8 +6,7 @@ use ic_base::{Code, Diagnosis};
 use rusqlite::ErrorCode;
 
 /// What helps on a full disk: a prune has room of its own there.
-pub(crate) const NO_ROOM: &str =
-    "free some space, or remove old checkpoints: ic checkpoint prune; nothing was changed";
+pub(crate) const NO_ROOM: &str = "free some space, or remove old checkpoints: ic checkpoint prune; then see whether anything is unfinished: ic status";
 
 /// The diagnosis for an SQLite error; `doing` completes "while ...".
 pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {

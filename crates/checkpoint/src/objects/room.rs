@@ -36,7 +36,7 @@ pub(super) fn too_little(path: &Path, needed: u64, free: u64, what: &str) -> Dia
             in_units(missing)
         ),
     )
-    .hint("free that much, or prune old checkpoints: ic checkpoint prune; nothing was changed")
+    .hint("free that much, or prune old checkpoints: ic checkpoint prune; then see whether anything is unfinished: ic status")
     .detail("needed_bytes", needed)
     .detail("free_bytes", free)
     .detail("missing_bytes", missing)
