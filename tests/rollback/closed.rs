@@ -132,8 +132,11 @@ fn only_effects_of_the_rollback_are_left_and_only_as_long_as_it_stands() {
     for step in ["old", "nobody's"] {
         assert_eq!(look(step).error(), "compensation_not_found");
     }
-    let would: Value = serde_json::from_str(&look("bad").stdout).expect("JSON");
-    assert_eq!((&would["effects"]["results"], states()), (&json!([]), vec![json!("armed"), json!("failed")]));
+    let looked: Value = serde_json::from_str(&look("bad").stdout).expect("JSON");
+    assert_eq!(
+        (&looked["effects"]["results"], states()),
+        (&json!([]), vec![json!("armed"), json!("failed")])
+    );
     // Named twice it is left once.
     let done = world.cli.json([&resume[..], &["bad", "--skip-effect", "bad"]].concat());
     assert_eq!((&done["status"], states()), (&json!("done"), vec![json!("armed"), json!("skipped")]));

@@ -2,7 +2,7 @@
 
 mod unfinished;
 
-use ic_base::{Code, Result, shell_word};
+use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_dispatch::dispatch::{self, Filter};
 use ic_dispatch::{Dispatch, DispatchStatus};
 use ic_events::EventType;
@@ -89,6 +89,18 @@ pub struct Unfinished {
     pub message: String,
     /// The command that resumes it.
     pub command: String,
+}
+
+/// The error that there is no run here, with what an interrupted restore of the tree has left to do.
+pub fn without_run(kernel: &Kernel, options: OpenOptions, error: Diagnosis) -> Diagnosis {
+    let interrupted = kernel.read(|snapshot| unfinished::restore_in(snapshot, &kernel.project.root));
+    let interrupted = interrupted.ok().flatten();
+    match interrupted.and_then(|restore| unfinished::interrupted(kernel, options, &restore)) {
+        Some(left) => error
+            .but(&left.message)
+            .hint(format!("finish it: {}; or take it back: ic checkpoint undo --yes", left.command)),
+        None => error,
+    }
 }
 
 /// A run at a glance, and `also` what other owners left unfinished of it where no process executes it. Nothing is written.

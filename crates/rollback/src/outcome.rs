@@ -173,6 +173,16 @@ pub struct Undone {
     pub refusals: Vec<Refusal>,
 }
 
+impl Undone {
+    /// The same, with what is to be said of a restore that was finished first.
+    pub(super) fn after(mut self, settled: Option<Warning>) -> Self {
+        if let Some(report) = self.tree.first_mut() {
+            report.warnings.extend(settled);
+        }
+        self
+    }
+}
+
 /// What resuming a rollback would do.
 #[derive(Debug)]
 pub struct Resuming {

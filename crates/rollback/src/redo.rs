@@ -164,6 +164,10 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
         }
         (_, Some(_), None) => Ok(Newest::Restore),
         (Some(rollback), ..) => Ok(Newest::Rollback(rollback.id)),
+        // One that was interrupted is finished, and taken back, like the others.
+        (None, None, _) if journal::unfinished(snapshot, &kernel.project.root)?.is_some() => {
+            Ok(Newest::Restore)
+        }
         (None, None, _) => Err(nothing()),
     }
 }

@@ -59,14 +59,14 @@ pub fn undo(
         return drive_back(&saga, &remembered, Course::Undo, None, watch);
     };
     let covered = Covered::begun(kernel, &remembered)?;
-    require_own(kernel, settings, &covered, Course::Undo, watch)?;
+    let settled = require_own(kernel, settings, &covered, Course::Undo, watch)?;
     let check = |snapshot: &Snapshot<'_>| require_quiet(snapshot, &remembered, until);
     if !all.iter().any(is_outside) {
         return undo_record(&saga, &remembered, request.reason, check);
     }
     require_undisturbed(&saga)?;
     let turned = turn(&saga, &remembered, Course::Undo, request.reason, check)?;
-    drive_back(&saga, &remembered, Course::Undo, Some(&turned), watch)
+    drive_back(&saga, &remembered, Course::Undo, Some(&turned), watch).map(|undone| undone.after(settled))
 }
 
 /// The rollback that is named, and the event that settled it if nothing of the way back was gone yet.
@@ -124,6 +124,7 @@ pub fn abort(
 ) -> Result<Undone> {
     let (mut saga, remembered, all) = take_unfinished(kernel, settings, reference)?;
     saga.interrupted = watch.interrupted.clone();
+    let mut settled = None;
     let turned = match steps::course(&all) {
         Course::Undo => {
             abort_undo(&saga, &remembered, reason)?;
@@ -131,7 +132,7 @@ pub fn abort(
         }
         Course::Forward => {
             let covered = Covered::begun(kernel, &remembered)?;
-            require_own(kernel, settings, &covered, Course::Abort, watch)?;
+            settled = require_own(kernel, settings, &covered, Course::Abort, watch)?;
             require_undisturbed(&saga)?;
             Some(turn(&saga, &remembered, Course::Abort, reason, |_| Ok(()))?)
         }
@@ -146,7 +147,9 @@ pub fn abort(
             let seq = is_done.then_some(driven.remembered.seq);
             Ok(Undone { seq, ..Undone::of(driven, Course::Reapply, Vec::new()) })
         }
-        course => drive_back(&saga, &remembered, course, turned.as_ref(), watch),
+        course => {
+            drive_back(&saga, &remembered, course, turned.as_ref(), watch).map(|undone| undone.after(settled))
+        }
     }
 }
 

@@ -27,7 +27,11 @@ pub(crate) struct Status {
 impl Status {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
-        let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()))?;
+        let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()));
+        let run = run.map_err(|error| match error.code() {
+            Code::RunNotFound => status::without_run(&kernel, session.options(), error),
+            _ => error,
+        })?;
         let is_named = self.run.is_some();
         let status = status::status(&kernel, session.options(), &run, is_named, |snapshot| {
             ic_workflow::unfinished(snapshot, &run)

@@ -16,7 +16,7 @@ use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
 
 use super::super::git::Brought;
 use super::super::shot::{GitPart, Purpose};
-use super::super::workspace::{Workspace, require_kept};
+use super::super::workspace::{Warning, Workspace, require_kept};
 use super::as_if::{AsIf, differences, paths_of};
 use super::request::{Report, Request, Watch};
 use super::{planned, run};
@@ -85,14 +85,14 @@ fn changes_of(workspace: &Workspace<'_>, restore: &Restore) -> Result<Vec<Differ
     Ok(changes)
 }
 
-/// Finishes a restore of the workspace that was interrupted, forward.
-pub fn settle(workspace: &Workspace<'_>, watch: &Watch) -> Result<()> {
+/// Finishes a restore of the workspace that was interrupted, forward, and says so.
+pub fn settle(workspace: &Workspace<'_>, watch: &Watch) -> Result<Option<Warning>> {
     if workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?.is_none() {
-        return Ok(());
+        return Ok(None);
     }
     // Looked at without the lock first, since most trees have none; `settle` looks again under it.
     let _held = workspace.lock(Mode::Exclusive)?;
-    workspace.settle(watch).map(|_| ())
+    workspace.settle(watch)
 }
 
 /// The restores of a checkpoint in a workspace that were begun after `since`, oldest first: those that are finished, and with

@@ -10,6 +10,7 @@ use ic_kernel::Kernel;
 use super::super::workspace::{Settings, Which, Workspace, no_checkpoint};
 use super::request::{Request, Watch};
 use super::restore;
+use super::settled::unless_interrupted;
 
 /// So many are compared with the tree; each takes a look at it.
 const COMPARED: usize = 20;
@@ -53,6 +54,8 @@ pub fn newest_other(kernel: &Kernel, settings: &Settings, watch: &Watch) -> Resu
             return Ok(id);
         }
     }
-    Err(Diagnosis::new(Code::NothingToUndo, "The tree is the same as in its newest checkpoints.")
-        .hint("choose an older one: ic checkpoint list; ic checkpoint restore ID --yes"))
+    // Each was compared with the tree as it will be once a restore is finished that was interrupted.
+    let none = Diagnosis::new(Code::NothingToUndo, "The tree is the same as in its newest checkpoints.")
+        .hint("choose an older one: ic checkpoint list; ic checkpoint restore ID --yes");
+    Err(unless_interrupted(&workspace, none))
 }

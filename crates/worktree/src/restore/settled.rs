@@ -1,6 +1,6 @@
 //! What is said of a restore that was interrupted, and of one that was finished before another call's own.
 
-use ic_base::Result;
+use ic_base::{Diagnosis, Result};
 use ic_checkpoint::restore::journal;
 
 use super::super::workspace::{Warning, Workspace};
@@ -22,13 +22,27 @@ pub(super) fn also_settled(
     }
 }
 
+/// Errors: `error`, with what an interrupted restore of this root has left to do, where there is one.
+pub(super) fn unless_interrupted(workspace: &Workspace<'_>, error: Diagnosis) -> Diagnosis {
+    let unfinished = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root));
+    let Some(restore) = unfinished.ok().flatten() else { return error };
+    let id = restore.target_id.short();
+    Diagnosis::new(
+        error.code(),
+        format!("A restore of checkpoint {id} was interrupted, and is not finished."),
+    )
+    .hint("the command that finishes it: ic status; to take it back: ic checkpoint undo --yes")
+    .detail("unfinished", restore.target_id.as_str())
+}
+
 /// A warning for reads, when a restore of this root was interrupted.
 pub fn settle_note(workspace: &Workspace<'_>) -> Result<Option<Warning>> {
     let unfinished = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
     Ok(unfinished.map(|restore| Warning {
         code: "restore_interrupted",
         message: format!(
-            "a restore of checkpoint {} was begun on {} and is not finished; the next restore, undo or redo finishes it",
+            "a restore of checkpoint {} was begun on {} and is not finished; the command that finishes it: ic status; to take it back: \
+             ic checkpoint undo --yes",
             restore.target_id.short(),
             restore.created_at
         ),

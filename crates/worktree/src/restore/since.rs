@@ -34,18 +34,18 @@ pub fn changed_since(
 ) -> Result<Vec<Changed>> {
     let Some(last) = restores.last() else { return Ok(Vec::new()) };
     let mut paths = paths_of(workspace, restores)?;
-    // Between what it found and what it will leave nobody can tell its work from another's; its end is what counts.
-    // So of one that takes these back, too.
     let interrupted = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
-    if let Some(restore) = &interrupted {
-        let open = paths_of(workspace, std::slice::from_ref(restore))?;
-        paths.retain(|path| !open.contains(path));
-    }
     let _held = workspace.lock(Mode::Shared)?;
     let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
     let has_git = interrupted.is_none() && restores.iter().any(|restore| restore.strategy.has_git());
     let git = if has_git { GitPart::Look } else { GitPart::Nothing };
     let now = workspace.shoot(Purpose::look(git, force), &Progress::default())?;
+    // What one that is interrupted found, and what it will leave, is no work of others; so of one that takes these back, too.
+    if let Some(restore) = &interrupted {
+        let open = paths_of(workspace, std::slice::from_ref(restore))?;
+        let of_others = workspace.of_others_in(restore, &now.captured.root)?;
+        paths.retain(|path| !open.contains(path) || of_others.contains(path));
+    }
     let ids = restores.iter().map(|restore| &restore.safety_id).chain(&last.restored_id);
     let known = ids.map(|id| workspace.known(id)).collect::<Result<Vec<Known>>>()?;
     let left = known.last().filter(|_| last.restored_id.is_some());

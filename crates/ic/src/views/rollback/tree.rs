@@ -4,7 +4,7 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::{Action as FileAction, Step};
 use ic_rollback::LeavingCommit;
 use ic_store::path_from_bytes;
-use ic_worktree::{GitRestore, Report, Status};
+use ic_worktree::{GitRestore, Report, Status, Warning};
 
 use crate::text::{Table, counted, path_text, plain, style, styled};
 use crate::views;
@@ -74,8 +74,9 @@ pub(crate) fn files(tree: &Report, is_back: bool) -> String {
     list("is lost", style::BAD, &mut tree.plan.not_kept.iter().map(|(path, what)| (path, what)));
     list("differs", style::BAD, &mut tree.differs.iter().map(|(path, what)| (path, what)));
     list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));
-    // Nothing else tells of them before the question: the real call finds them again.
-    for warning in tree.warnings.iter().filter(|_| is_planned) {
+    // Nothing else tells of them before the question, and of what was finished first nothing else tells at all.
+    let is_told = |warning: &&Warning| is_planned || warning.code == "restore_settled";
+    for warning in tree.warnings.iter().filter(is_told) {
         out += &format!("  {}  {}\n", styled(style::WARN, "warning"), plain(&warning.message));
     }
     match &tree.safety_id {

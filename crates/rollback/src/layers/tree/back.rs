@@ -3,7 +3,7 @@
 //! Both can be asked and done again: a path that is back already is as one of the restores found it.
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
-use ic_checkpoint::record;
+use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::{self, Restore};
 use ic_journal::made::safety_of;
@@ -11,7 +11,7 @@ use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_journal::{Course, Force, steps};
 use ic_kernel::Kernel;
 use ic_store::path_from_bytes;
-use ic_worktree::{NotYet, Report, RestoreRequest, Settings, TreeChanges, Watch, Which, Workspace};
+use ic_worktree::{NotYet, Report, RestoreRequest, Settings, TreeChanges, Warning, Watch, Which, Workspace};
 
 use super::{around, require_project};
 use crate::covered::Covered;
@@ -27,6 +27,8 @@ struct TreeBack<'k> {
     effects: Vec<TreeChanges>,
     /// The rollback, where it undid only what one dispatch did.
     of_one: Option<RollbackRecord>,
+    /// A restore that was interrupted and is finished now.
+    settled: Option<Warning>,
 }
 
 /// Takes the tree back, or says what that would do; nothing to be taken back is no error.
@@ -47,6 +49,9 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut Work) -> Result
     if !look.dry_run {
         work.has_changed |= work.tree[first..].iter().any(|report| report.safety_id.is_some());
     }
+    if let (Some(settled), Some(report)) = (found.settled, work.tree.get_mut(first)) {
+        report.warnings.push(settled);
+    }
     put_back?;
     let failed = work.tree.last().filter(|_| !look.dry_run).and_then(|report| report.failed.first());
     failed.map_or(Ok(()), |(path, why)| {
@@ -56,7 +61,7 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut Work) -> Result
 }
 
 /// Finishes a restore that was interrupted, and looks whether the tree of a rollback is its own to be taken back. Asked before the run is
-/// closed for it.
+/// closed for it. Returns what is to be said of that restore.
 ///
 /// Errors: those of [`to_put_back`].
 pub(crate) fn require_own(
@@ -65,11 +70,11 @@ pub(crate) fn require_own(
     covered: &Covered,
     course: Course,
     watch: &Watch,
-) -> Result<()> {
-    let Some(remembered) = covered.remembered() else { return Ok(()) };
+) -> Result<Option<Warning>> {
+    let Some(remembered) = covered.remembered() else { return Ok(None) };
     let until = kernel.read(|snapshot| until(snapshot, remembered, course))?;
     let look = Look { course, until, force: Force::default(), dry_run: false, watch };
-    to_put_back(kernel, settings, covered, look).map(|_| ())
+    to_put_back(kernel, settings, covered, look).map(|found| found.and_then(|found| found.settled))
 }
 
 /// How the tree of a rollback is looked at, and taken back.
@@ -115,9 +120,23 @@ fn to_put_back<'k>(
     require_project(run, &kept, "move it back there, then call again")?;
     let workspace = Workspace::of_run(kernel, run, settings)?;
     // One that was interrupted is undone like the others, once it is finished; a dry run takes it to be.
-    if !look.dry_run {
-        ic_worktree::settle(&workspace, look.watch)?;
+    let settled = if look.dry_run { None } else { ic_worktree::settle(&workspace, look.watch)? };
+    let found = own_of(workspace, remembered, &target, look);
+    match (found, settled) {
+        (Ok(tree), settled) => Ok(Some(TreeBack { settled, ..tree })),
+        // What it wrote is written, whatever is refused.
+        (Err(error), Some(settled)) => Err(error.but(&settled.message).detail("settled", settled.message)),
+        (Err(error), None) => Err(error),
     }
+}
+
+/// What a rollback changed of the tree of this workspace. Errors: those of [`to_put_back`].
+fn own_of<'k>(
+    workspace: Workspace<'k>,
+    remembered: &RollbackRecord,
+    target: &Checkpoint,
+    look: Look<'_>,
+) -> Result<TreeBack<'k>> {
     let mut restores = ic_worktree::restores_since(&workspace, &target.id, remembered.seq, look.dry_run)?;
     restores.retain(|restore| restore.seq < look.until);
     // One that is aborted goes on without what was lost: the run would stay closed for ever.
@@ -126,9 +145,9 @@ fn to_put_back<'k>(
     }
     let effects = around::changed_by_effects(&workspace, remembered, &restores)?;
     let of_one = remembered.only().map(|_| remembered.clone());
-    let tree = TreeBack { workspace, restores, effects, of_one };
+    let tree = TreeBack { workspace, restores, effects, of_one, settled: None };
     if look.force.files {
-        return Ok(Some(tree));
+        return Ok(tree);
     }
     tree.require_own(look).map_err(|error| match error.code() {
         Code::WorkRunning => error.hint("end it first; then call again"),
@@ -150,7 +169,7 @@ fn to_put_back<'k>(
         }
         _ => error,
     })?;
-    Ok(Some(tree))
+    Ok(tree)
 }
 
 /// Errors: `checkpoint_not_found` where the content that a restore of the rollback replaced is lost: its files cannot be as they were.
