@@ -50,7 +50,7 @@ shape! {
         reason: Option<String> = rollback.reason.clone(),
         /// The hash of the plan; null for one that would be refused, which --expect-plan cannot accept.
         plan_hash: Option<String> = Some(rollback.plan_hash.clone()),
-        /// In chain order; the target only with --include-target.
+        /// In chain order; the target only with --include-target. None where the run goes back to a point: the event decides, not the phase.
         rolled_back_phases: Vec<String> = plan.cut.phases.clone(),
         /// They had not ended.
         cancelled_dispatches: Vec<DispatchRef> = plan.cancelled_dispatches.iter().map(Into::into).collect(),
@@ -223,9 +223,12 @@ fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
         out += &format!("  the undo {} of one dispatch is lifted: its work counts again\n", undo.short());
     }
     let counts = plan.counts();
+    // Back to a point, the run leaves phases that no record of the plan is marked by.
+    let left =
+        plan.point.as_ref().map(|_| plan.run.chain.phases_after(&plan.to_phase, &plan.run.phase).len());
     out += &format!(
         "\n{}, {}, {}, {}, {}; records up to event {} stay.\n",
-        counted(counts.phases, "phase"),
+        counted(left.unwrap_or(counts.phases), "phase"),
         counted(counts.dispatches, "dispatch"),
         counted(counts.artifacts, "artifact"),
         counted(counts.agents, "agent"),
