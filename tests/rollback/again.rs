@@ -244,6 +244,15 @@ fn on_a_terminal_a_point_is_picked_from_a_list_and_then_asked_about() {
     left.types("\u{1b}");
     let (code, shown) = left.ends();
     assert_eq!((code, world.read("two").is_some()), (Some(1), true), "{shown}");
+    // So does Ctrl-C, and leaves a cursor that can be seen.
+    let Some(mut left) = Terminal::open(&call, world.cli.root()) else { return };
+    left.sees("created");
+    left.types("\u{3}");
+    let (code, shown) = left.ends();
+    assert_ne!(code, Some(0), "{shown}");
+    let (hidden, back) = (shown.rfind("\u{1b}[?25l"), shown.rfind("\u{1b}[?25h"));
+    assert!(hidden.is_some() && back > hidden, "{shown:?}");
+    assert!(world.read("two").is_some());
     let Some(mut asked) = Terminal::open(&call, world.cli.root()) else { return };
     asked.sees("created");
     // The newest work is marked; one down is the work before it.

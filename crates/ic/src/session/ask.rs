@@ -1,8 +1,12 @@
 //! What a person is asked on the terminal, and what happens where no person is.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
+use signal_hook::consts::SIGINT;
+use signal_hook::{flag, low_level};
 
 use super::Session;
 use crate::format::Format;
@@ -72,7 +76,16 @@ impl Session {
     pub(crate) fn pick(question: &str, lines: &[String], begin: usize) -> Result<Option<usize>> {
         let theme = dialoguer::theme::ColorfulTheme::default();
         let select = dialoguer::Select::with_theme(&theme).with_prompt(question).items(lines).default(begin);
-        let picked = select.interact_on_opt(&dialoguer::console::Term::stderr());
+        let terminal = dialoguer::console::Term::stderr();
+        // Ctrl-C ends the process, whose cursor is hidden by then.
+        let pressed = Arc::new(AtomicBool::new(false));
+        let heard = flag::register(SIGINT, pressed.clone()).while_doing(asking)?;
+        let picked = select.interact_on_opt(&terminal);
+        low_level::unregister(heard);
+        if pressed.load(Ordering::SeqCst) {
+            let _ = terminal.show_cursor();
+            low_level::emulate_default_handler(SIGINT).while_doing(asking)?;
+        }
         picked.map_err(|dialoguer::Error::IO(error)| error).while_doing(asking)
     }
 }
