@@ -359,4 +359,13 @@ fn what_was_done_meanwhile_in_another_work_tree_stays() {
     assert_eq!(of_git(), theirs);
     world.ic(&["redo", "--yes"]);
     assert_eq!((of_git(), world.text("b")), (theirs, "of A\n".to_owned()));
+    // From there, the plan of this tree's work says where its paths are.
+    let run = world.cli.json(["session", "show", "A"])["run_id"].as_str().expect("a run").to_owned();
+    let said = |at: &Path| {
+        let mut look = world.cli.command(["undo", "--run", &run, "--dry-run", "--format=text"]);
+        String::from_utf8_lossy(&look.current_dir(at).output().expect("start ic").stderr).into_owned()
+    };
+    let here = format!("works in {}: the paths below are there", world.root().display());
+    assert!(said(&two).contains(&here), "{}", said(&two));
+    assert_eq!(said(world.root()), "");
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use ic_base::CheckpointId;
+use ic_base::said::path_text;
 use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_rollback::{LayeredRequest, LayeredRollback, LayeredStatus, Request};
@@ -126,6 +127,7 @@ impl Rolling<'_> {
                 look: Some("--dry-run"),
                 asks: "Roll back?",
             };
+            say_where(session, kernel, &preview);
             if !session.confirm(false, &question, || Ok(views::rollback::layered::plan(&preview)))? {
                 return Ok(Exit::No);
             }
@@ -134,7 +136,22 @@ impl Rolling<'_> {
             sure.expect_plan = Some(&preview.rollback.plan_hash);
         }
         let whole = roll_back(sure)?;
+        // Who was asked was told.
+        if base.dry_run || self.yes {
+            say_where(session, kernel, &whole);
+        }
         finish(session, kernel, settings, &whole)
+    }
+}
+
+/// The paths of a plan are those of the run's tree, which need not be the caller's.
+fn say_where(session: &Session, kernel: &Kernel, whole: &LayeredRollback) {
+    let tree = whole.parts.tree.as_ref().map(|tree| tree.target.root.as_path());
+    if let Some(root) = tree.filter(|root| *root != kernel.project.root) {
+        let run = whole.rollback.plan.run.id.short();
+        session
+            .output
+            .warn(&format!("the run {run} works in {}: the paths below are there", path_text(root)));
     }
 }
 
