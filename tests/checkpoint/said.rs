@@ -387,3 +387,27 @@ fn of_the_stash_it_is_said_how_many_entries_go_and_come() {
     assert!(said.contains("2 entries put back\n"), "{said}");
     assert_eq!(entries(), 2);
 }
+
+#[test]
+fn a_submodule_that_was_removed_is_not_called_lost() {
+    let cli = project();
+    let library = cli.home().join("library");
+    fs::create_dir(&library).expect("a directory");
+    git_in(&library, &["init", "-q"]);
+    write_in(&library, "l", "one\n");
+    git_in(&library, &["add", "."]);
+    git_in(&library, &["commit", "-qm", "one"]);
+    git_in(cli.root(), &["init", "-q"]);
+    let from = library.to_str().expect("a name");
+    git_in(cli.root(), &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from, "sub"]);
+    git_in(cli.root(), &["commit", "-qm", "with a submodule"]);
+    git_in(&cli.root().join("sub"), &["commit", "-q", "--allow-empty", "-m", "here alone"]);
+    let id = create(&cli);
+    fs::remove_dir_all(cli.root().join("sub")).expect("remove it");
+    let report = cli.json(["checkpoint", "restore", &id, "--strategy", "files-only", "--yes", "--json"]);
+    let why = report["not_kept"][0]["reason"].as_str().expect("a reason");
+    assert!(why.contains("`git submodule update` brings it back"), "{report}");
+    git_in(cli.root(), &["submodule", "--quiet", "update"]);
+    let log = git_in(&cli.root().join("sub"), &["log", "--all", "--reflog", "--format=%s"]);
+    assert!(log.contains("here alone"), "{log}");
+}

@@ -277,7 +277,8 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
     plan
 }
 
-const NO_HISTORY: &str =
+/// Why a repository within the tree does not come back as one.
+pub const NO_HISTORY: &str =
     "it was a nested repository: no checkpoint has its .git, so its history and branches cannot be restored";
 
 /// The directory that was a repository of its own when the target was taken, and is none now.

@@ -42,6 +42,9 @@ pub(super) struct Meant<'a> {
     pub(super) is_without: bool,
 }
 
+/// What of a submodule no checkpoint has, and git does.
+const SUBMODULE: &str = "it is a submodule, whose history git keeps: `git submodule update` brings it back";
+
 impl Workspace<'_> {
     /// Captures the tree as it is, and what a restore changes in it though a rule hides it. `own`: paths that the restore which is
     /// undone wrote.
@@ -156,7 +159,21 @@ impl Workspace<'_> {
         let steps: BTreeSet<PathText> = plan.steps.iter().map(|step| step.path.clone()).collect();
         plan.databases.retain(|one| one.sides.iter().chain([&one.path]).any(|path| steps.contains(path)));
         plan.closed = self.closed(&plan, &shot.captured.root)?;
+        for (path, why) in plan.not_kept.iter_mut().filter(|(_, why)| *why == plan::NO_HISTORY) {
+            if self.has_history_of(path) {
+                SUBMODULE.clone_into(why);
+            }
+        }
         Ok(plan)
+    }
+
+    /// Whether git has the repository of a submodule, which it keeps by its name: mostly the path.
+    fn has_history_of(&self, path: &PathText) -> bool {
+        let Some(dirs) = ic_store::git_dirs(&self.root) else { return false };
+        let name = ic_store::path_from_bytes(&path.0);
+        [dirs.git_dir, dirs.common_dir]
+            .iter()
+            .any(|place| place.join("modules").join(&name).join("HEAD").exists())
     }
 
     /// Limits that leave alone what the target has no content of any more: known before anything is written, so that the preview says it.
