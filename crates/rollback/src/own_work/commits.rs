@@ -75,7 +75,7 @@ pub(super) fn leave_brought(
     let known = changes.paths();
     let files = report::parse(&log)?.commits.into_iter().flat_map(|commit| commit.files);
     for path in files.map(|path| path_bytes(&path).to_vec()).filter(|path| known.contains(path)) {
-        changes.leave(path, "a commit that this work did not make brought it");
+        changes.leave(path, "a commit that this work did not make has it");
     }
     Ok(())
 }
