@@ -384,7 +384,7 @@ fn of_the_stash_it_is_said_how_many_entries_go_and_come() {
     assert!(said.contains("2 entries taken off, and kept"), "{said}");
     assert_eq!(entries(), 0);
     let said = cli.ok(["checkpoint", "undo", "--yes", "--format=text"]);
-    assert!(said.contains("2 entries put back\n"), "{said}");
+    assert!(said.contains("2 entries restored\n"), "{said}");
     assert_eq!(entries(), 2);
 }
 

@@ -92,7 +92,7 @@ impl GitRestore {
         let (now, then) = (&self.current.stash, &self.target.stash);
         let back = then.iter().filter(|entry| !now.contains(entry)).count();
         let off = now.iter().filter(|entry| !then.contains(entry)).count();
-        let back = (back > 0).then(|| format!("{} put back", counted(back, "entry")));
+        let back = (back > 0).then(|| format!("{} restored", counted(back, "entry")));
         let off = (off > 0).then(|| format!("{} taken off, and kept", counted(off, "entry")));
         let both: Vec<String> = back.into_iter().chain(off).collect();
         if both.is_empty() { "restored as it was".to_owned() } else { both.join("; ") }
