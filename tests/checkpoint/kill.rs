@@ -167,8 +167,8 @@ fn what_follows_a_killed_restore_says_that_it_was_interrupted_or_finished() {
     });
     let target = target.expect("a kill at a moment that matters");
     // Without a run there is nothing else to see.
-    let status = ic_testkit::Outcome::of(&mut states.cli.command(["status", "--json"]));
-    assert!(status.stderr.contains("was interrupted"), "{status:?}");
+    let told = ic_testkit::Outcome::of(&mut states.cli.command(["status", "--json"]));
+    assert!(told.stderr.contains("was interrupted"), "{told:?}");
     let created = states.cli.json(["checkpoint", "create", "--json"]);
     assert_eq!(created["warnings"][0]["code"], "restore_interrupted", "{created}");
     // A refusal writes nothing of its own; the tree is another one all the same, and that is said.

@@ -358,6 +358,9 @@ fn of_git(project: &Project) -> [String; 3] {
         .map(|words| git(project, words))
 }
 
+/// Something done to git, and what of it a refusal names; `None`: nothing refuses it.
+type Deed<'d> = (&'d dyn Fn(&Project), Option<&'d str>);
+
 #[test]
 fn what_a_person_did_to_git_between_two_prompts_stays_or_is_asked_about() {
     let stash = |project: &Project| {
@@ -370,8 +373,7 @@ fn what_a_person_did_to_git_between_two_prompts_stays_or_is_asked_about() {
         project.write("README.md", "read me\n");
     };
     let branch = |project: &Project| drop(git(project, &["branch", "mine"]));
-    let deeds: [(&dyn Fn(&Project), Option<&str>); 3] =
-        [(&stash, Some("stash")), (&stage, Some("index")), (&branch, None)];
+    let deeds: [Deed<'_>; 3] = [(&stash, Some("stash")), (&stage, Some("index")), (&branch, None)];
     for (deed, refused_for) in deeds {
         let project = in_git();
         for (at, file) in ["first.txt", "second.txt"].into_iter().enumerate() {
@@ -398,6 +400,9 @@ fn what_a_person_did_to_git_between_two_prompts_stays_or_is_asked_about() {
     }
 }
 
+/// Something done to git with a file.
+type OfAFile<'d> = &'d dyn Fn(&Project, &str);
+
 #[test]
 fn an_undo_of_one_prompt_after_another_is_no_work_of_others() {
     let commit = |project: &Project, file: &str| {
@@ -418,7 +423,7 @@ fn an_undo_of_one_prompt_after_another_is_no_work_of_others() {
         let has = git(project, &["branch", "--list", "one"]) == "one";
         git(project, if has { &["branch", "-q", "-D", "one"] } else { &["branch", "one"] });
     };
-    let deeds: [&dyn Fn(&Project, &str); 5] = [&commit, &stage, &stash, &branch, &there_and_gone];
+    let deeds: [OfAFile<'_>; 5] = [&commit, &stage, &stash, &branch, &there_and_gone];
     for deed in deeds {
         let project = in_git();
         let whole = |project: &Project| (of_git(project), git(project, &["rev-parse", "HEAD"]));
