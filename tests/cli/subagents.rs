@@ -222,6 +222,14 @@ fn what_its_agent_did_beside_it_is_not_counted_as_a_subagents() {
         (Some("dispatch"), Some(2), Some(3)),
         "{log}"
     );
+    // The run began with the prompt: nothing lies between.
+    let all = project.json(&format!("log {}", log[0]["run_id"].as_str().expect("a run")));
+    let created = all.as_array().and_then(|all| all.last()).expect("where it began");
+    assert_eq!(
+        (&created["kind"], &created["file_counts"]["created"]),
+        (&json!("created"), &json!(0)),
+        "{all}"
+    );
     let first = subagents(&project)[0]["id"].as_str().expect("an id").to_owned();
     let report = project.json(&format!("undo --dispatch {first} --dry-run"));
     assert_eq!(report["files"]["changes"].as_array().map(Vec::len), Some(2), "{report}");

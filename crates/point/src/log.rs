@@ -352,7 +352,9 @@ fn count_files(
             *branch == entry.taken_back_by && (is_part || !part)
         };
         let of_branch = newer.iter().rev().filter(is_next);
-        let next = of_branch.map(|(_, next, _)| next).find(|next| next.seq > checkpoint.seq).cloned();
+        // A run begins with its first prompt, from one look: nothing lies between. Steps that begin together share one, and what comes after it.
+        let from = checkpoint.seq + Seq::from(point.kind != "created");
+        let next = of_branch.map(|(_, next, _)| next).find(|next| next.seq >= from).cloned();
         let next = match next {
             // What the newest point began is seen by whatever was captured last.
             None if entry.taken_back_by.is_empty() && is_whole => {
