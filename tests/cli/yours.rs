@@ -171,6 +171,35 @@ fn what_a_pull_or_a_merge_brought_is_no_work_of_the_prompt() {
     }
 }
 
+/// A person commits what there is while the prompt goes on.
+#[test]
+fn what_the_work_had_made_before_others_committed_it_is_its_work() {
+    let project = in_git();
+    ask(&project, "A", "make it");
+    runs(&project, "A", "make", || {
+        project.write("made.txt", "of the agent\n");
+        project.write("README.md", "read me\nof the agent\n");
+    });
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "what it has so far"]);
+    runs(&project, "A", "more", || project.write("more.txt", "of the agent\n"));
+    stop(&project, "A");
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    let id = work_of(&project, "A");
+    let report = project.json(&format!("undo --dispatch {id} --yes"));
+    assert_eq!(read(&project, "README.md"), "read me\n", "{report}");
+    assert!(
+        !project.root().join("made.txt").exists() && !project.root().join("more.txt").exists(),
+        "{report}"
+    );
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), head, "commits stay");
+    project.json("redo --yes");
+    assert_eq!(
+        (read(&project, "made.txt"), git(&project, &["status", "--porcelain", "made.txt", "README.md"])),
+        ("of the agent\n".to_owned(), String::new())
+    );
+}
+
 #[test]
 fn commits_of_a_call_are_its_own_on_whichever_branch_they_are() {
     let ways = [

@@ -37,7 +37,7 @@ pub use pack::Before;
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left};
 pub use purged::{is_any as has_purged, remember};
 pub use record::{Asked, Found, ask};
-pub use reflog::{committed_since, log_size};
+pub use reflog::{committed_since, log_size, took_from_tree};
 pub use restore::{
     GitPlan, LeftLock, Moved, MovedByOthers, Others, StandingLock, apply_index, apply_refs, is_sparse,
     leaving_newer, leaving_others, leaving_unmoved, left_locks, locks_of, moved_by_others, moves,

@@ -105,10 +105,12 @@ pub(super) fn of_dispatch(
     require_one_branch(workspace, &dispatch, &attribution.looks)?;
     let others = attribution.workers.iter().any(|other| !ids.contains(&other.id));
     let is_told = attribution.is_told_by_calls(id);
+    if is_told {
+        // Each call's commits are on record: what else came was pulled, or a person made it.
+        leave_brought(workspace, &mut changes, (&attribution, &ids), &recorded)?;
+    }
     let captures = attribution.looks;
     let commits = if is_told {
-        // Each call's commits are on record: what else came was pulled, or a person made it.
-        leave_brought(workspace, &mut changes, &captures, &recorded)?;
         leave_unstashed(workspace, &mut changes, &captures)?;
         commits_of(workspace, recorded.clone(), &recorded, others)
     } else {

@@ -3,6 +3,7 @@
 //! It tells commits that were made here from those that a switch, a pull or a merge that needed none brought, on whichever branch they are by
 //! now.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,29 @@ pub fn committed_since(root: &Path, size: u64) -> Option<Vec<String>> {
     file.take(MOST).read_to_end(&mut text).ok()?;
     let made: Vec<String> = text.split(|b| *b == b'\n').filter_map(made_by).collect();
     Some(super::commits::still_reached(root, made))
+}
+
+/// The commits that were made of what lay in this working tree, by `git commit`, and when, in seconds since 1970, by this machine's clock: as far
+/// as the last of the log tells.
+pub fn took_from_tree(root: &Path) -> BTreeMap<String, i64> {
+    let read = || {
+        let mut file = open_regular(&log_of_head(root)?).ok()?;
+        let length = file.metadata().ok()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(MOST))).ok()?;
+        let mut text = Vec::new();
+        file.take(MOST).read_to_end(&mut text).ok()?;
+        Some(text)
+    };
+    let text = read().unwrap_or_default();
+    text.split(|b| *b == b'\n').filter_map(|line| Some((made_by(line)?, committed_at(line)?))).collect()
+}
+
+/// When a line of the log says that `git commit` was called.
+fn committed_at(line: &[u8]) -> Option<i64> {
+    let (moved, message) = line.split_at(line.iter().position(|b| *b == b'\t')?);
+    let seconds = moved.rsplit(|b| *b == b' ').nth(1)?;
+    let is_commit = message[1..].starts_with(b"commit");
+    std::str::from_utf8(seconds).ok().filter(|_| is_commit)?.parse().ok()
 }
 
 fn log_of_head(root: &Path) -> Option<PathBuf> {

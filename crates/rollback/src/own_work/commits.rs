@@ -1,11 +1,15 @@
 //! The commits that were made while one piece of work was done: whose they are, and what of the files they brought.
 
-use ic_base::Result;
+use std::collections::HashMap;
+
+use ic_base::{DispatchId, Result, Timestamp};
+use ic_checkpoint::diff;
 use ic_checkpoint::git::{self, Commit};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::report;
+use ic_session::attribution::Attribution;
 use ic_store::path_bytes;
 use ic_worktree::Workspace;
 
@@ -58,26 +62,52 @@ impl OwnCommit {
     }
 }
 
-/// What commits that it did not make brought is no work of its own, though the files came while it worked.
+/// What commits that it did not make brought is no work of its own, though the files came while it worked. What it had made before such a
+/// commit took it from the tree is.
 pub(super) fn leave_brought(
     workspace: &Workspace<'_>,
     changes: &mut Own,
-    captures: &[Checkpoint],
+    (attribution, ids): (&Attribution, &[DispatchId]),
     recorded: &[String],
 ) -> Result<()> {
     // What is fetched at once seldom is more.
-    let mut brought = heads_between(workspace, captures, 10_000)?;
+    let mut brought = heads_between(workspace, &attribution.looks, 10_000)?;
     brought.retain(|sha| !is_recorded(recorded, sha));
     if brought.is_empty() {
         return Ok(());
     }
     let log = git::log_of(&workspace.root, &brought)?;
-    let known = changes.paths();
-    let files = report::parse(&log)?.commits.into_iter().flat_map(|commit| commit.files);
-    for path in files.map(|path| path_bytes(&path).to_vec()).filter(|path| known.contains(path)) {
-        changes.leave(path, "a commit that this work did not make has it");
+    let (known, made) = (changes.paths(), last_made(workspace, attribution, ids)?);
+    let taken = git::took_from_tree(&workspace.root);
+    for commit in report::parse(&log)?.commits {
+        // Of its time the seconds are known: what was made in the same one may have come with it.
+        let since = taken.get(&commit.sha).map_or(0, |seconds| seconds.saturating_mul(1000));
+        let paths = commit.files.iter().map(|path| path_bytes(path).to_vec());
+        for path in paths.filter(|path| known.contains(path)) {
+            if made.get(&path).is_none_or(|made| made.millis() >= since) {
+                changes.leave(path, "a commit that this work did not make has it");
+            }
+        }
     }
     Ok(())
+}
+
+/// By when each path was as the work made it last.
+fn last_made(
+    workspace: &Workspace<'_>,
+    attribution: &Attribution,
+    ids: &[DispatchId],
+) -> Result<HashMap<Vec<u8>, Timestamp>> {
+    let mut last = HashMap::new();
+    for window in attribution.windows() {
+        diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {
+            if window.owners(&difference.path).iter().any(|owner| ids.contains(&owner.id)) {
+                last.insert(difference.path, window.to.created_at);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(last)
 }
 
 /// What the work took off a stash that was there before is no work of its own, and is nowhere else by now.
