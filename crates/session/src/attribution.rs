@@ -140,9 +140,9 @@ impl Attribution {
         let is_in_call = |worker: &&Dispatch| !self.told.contains(&worker.id) || called(worker);
         let in_calls = at_work.iter().copied().filter(is_in_call).collect();
         let ran = |call: &&Call| call.ran_in_time(from.created_at, to.created_at) && !is_cut_off(call);
-        let made_one = |worker: &&Dispatch| {
-            is_in_call(worker) || self.calls.iter().filter(ran).any(|call| call.dispatch_id == worker.id)
-        };
+        let ran: Vec<&Call> = self.calls.iter().filter(ran).collect();
+        let made_one =
+            |worker: &&Dispatch| is_in_call(worker) || ran.iter().any(|call| call.dispatch_id == worker.id);
         let meanwhile = at_work.iter().copied().filter(made_one).collect();
         Window { from, to, at_work, in_calls, meanwhile, calls }
     }
