@@ -5,18 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ic_testkit::{Cli, World, dies_with_its_git, git_in};
+use ic_testkit::{World, dies_with_its_git, git_in};
 use serde_json::Value;
 
 /// A checkpoint of one commit, and since then a commit, a branch that is checked out, and a stash.
 fn moved_on() -> World {
-    let path = std::env::var_os("PATH").expect("a PATH");
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
-    git_in(cli.root(), &["init", "-q", "-b", "main"]);
-    let world = World::around(cli);
-    world.write("a", "one\n");
-    world.commit("one");
-    world.ic(&["init"]);
+    let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
     world.ic(&["checkpoint", "create", "--name", "here"]);
     world.write("a", "two\n");
     world.commit("two");

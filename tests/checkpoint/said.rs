@@ -411,3 +411,25 @@ fn a_submodule_that_was_removed_is_not_called_lost() {
     let log = git_in(&cli.root().join("sub"), &["log", "--all", "--reflog", "--format=%s"]);
     assert!(log.contains("here alone"), "{log}");
 }
+
+/// An undo brings back what its restore took off, whoever uses the branch by now on which it was put away.
+#[test]
+fn a_stash_entry_comes_back_though_another_work_tree_has_its_branch_by_now() {
+    let cli = project();
+    git_in(cli.root(), &["init", "-q", "-b", "main"]);
+    write_in(cli.root(), "a", "one\n");
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "one"]);
+    let id = create(&cli);
+    git_in(cli.root(), &["checkout", "-q", "-b", "aside"]);
+    write_in(cli.root(), "a", "two\n");
+    git_in(cli.root(), &["stash", "-q"]);
+    git_in(cli.root(), &["checkout", "-q", "main"]);
+    let entries = || git_in(cli.root(), &["stash", "list"]).lines().count();
+    cli.ok(["checkpoint", "restore", &id, "--yes"]);
+    assert_eq!(entries(), 0);
+    let other = cli.home().join("other");
+    git_in(cli.root(), &["worktree", "add", "-q", "-b", "aside", other.to_str().expect("a name")]);
+    cli.ok(["checkpoint", "undo", "--yes"]);
+    assert_eq!(entries(), 1);
+}

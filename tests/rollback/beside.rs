@@ -321,13 +321,7 @@ fn files_that_another_run_changed_and_did_not_record_stay_or_refuse() {
 /// The work trees of a repository have its branches and its stash in common.
 #[test]
 fn what_was_done_meanwhile_in_another_work_tree_stays() {
-    let path = std::env::var_os("PATH").expect("a PATH");
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
-    git_in(cli.root(), &["init", "-q", "-b", "main"]);
-    let world = World::around(cli);
-    world.write("a", "one\n");
-    world.commit("one");
-    world.ic(&["init"]);
+    let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
     let two = world.cli.home().join("two");
     world.git(&["worktree", "add", "-q", "-b", "two", two.to_str().expect("a name")]);
     let say = |session: &str, root: &Path, event: &str| {

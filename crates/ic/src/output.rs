@@ -296,9 +296,8 @@ impl Output {
     /// What is printed whole ends well: so does what a reader has seen enough of.
     fn done(&mut self) -> Result<Exit> {
         // To call again would do it twice.
-        let lost = |error: Diagnosis| {
-            error.hint("only its output is lost: what the call was to change, it has changed")
-        };
+        let lost =
+            |error: Diagnosis| error.hint("only its output is lost, and what it did is done: see ic status");
         self.flush().map(|_| Exit::Done).map_err(lost)
     }
 

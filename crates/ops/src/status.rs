@@ -3,6 +3,7 @@
 mod unfinished;
 
 use ic_base::{Code, Diagnosis, Result, shell_word};
+use ic_checkpoint::restore::journal;
 use ic_dispatch::dispatch::{self, Filter};
 use ic_dispatch::{Dispatch, DispatchStatus};
 use ic_events::EventType;
@@ -93,7 +94,7 @@ pub struct Unfinished {
 
 /// The error that there is no run here, with what an interrupted restore of the tree has left to do.
 pub fn without_run(kernel: &Kernel, options: OpenOptions, error: Diagnosis) -> Diagnosis {
-    let interrupted = kernel.read(|snapshot| unfinished::restore_in(snapshot, &kernel.project.root));
+    let interrupted = kernel.read(|snapshot| journal::unfinished(snapshot, &kernel.project.root));
     let interrupted = interrupted.ok().flatten();
     match interrupted.and_then(|restore| unfinished::interrupted(kernel, options, &restore)) {
         Some(left) => error

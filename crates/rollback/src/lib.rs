@@ -46,4 +46,4 @@ pub use purged::files_alone;
 pub use redo::{Newest, Whose, newest, older};
 pub use reference::{named, require_unfinished, run_of};
 pub use request::{LayeredRequest, Layers, Request, ResumeRequest, To, UndoRequest};
-pub use undo::{abort, undo};
+pub use undo::{abort, undo, way_back};

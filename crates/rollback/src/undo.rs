@@ -110,6 +110,19 @@ pub(super) fn undoable_but_for(
     Ok((remembered, Some(until), refused))
 }
 
+/// Whether a rollback that is done can be undone, as far as the ledger says, and with which flag: whether what its effects undid has to stay
+/// (`--without-effects`). `None`: it cannot be, or nothing of it is left to be. The tree is not looked at.
+pub fn way_back(kernel: &Kernel, remembered: &RollbackRecord) -> Option<bool> {
+    if remembered.status != RollbackStatus::Done {
+        return None;
+    }
+    let id = remembered.id.as_str();
+    let request = UndoRequest { rollback: id, without_effects: false, reason: None, expect_plan: None };
+    let (.., refused) = kernel.read(|snapshot| undoable_but_for(snapshot, &request, id)).ok()?;
+    let is_of_effects = |refusal: &Refusal| refusal.error.code() == Code::EffectsUndone;
+    refused.iter().all(is_of_effects).then_some(!refused.is_empty())
+}
+
 /// Aborts what is not finished. A rollback: what it had changed is as before, and the run is active where it was. The undo of a
 /// rollback: the rollback stands, and what the undo had put back goes again.
 ///

@@ -33,6 +33,19 @@ impl World {
         Self { cli, run: String::new(), outside, database, clock: AtomicI64::new(1_700_000_000_000) }
     }
 
+    /// A repository on `main` with one commit of `a`, whose ledger git's directory holds, as that of all its work trees.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub fn of_a_repository(binary: &str) -> Self {
+        let world = Self::around(Cli::without_ledger(binary).with_checkpoints());
+        world.git(&["init", "-q", "-b", "main"]);
+        world.write("a", "one\n");
+        world.commit("one");
+        world.ic(&["init"]);
+        world
+    }
+
     /// The same world about another run.
     #[must_use]
     pub fn with_run(self, run: String) -> Self {

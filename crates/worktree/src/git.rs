@@ -228,7 +228,7 @@ impl Workspace<'_> {
             Some(since) if left.is_some() => git::leaving_unmoved(&wanted, current, &since.before),
             _ => wanted,
         };
-        let wanted = git::leaving_others(&self.root, meant.clone(), current)?;
+        let wanted = git::leaving_others(&self.root, meant.clone(), current, left.is_some())?;
         let wanted = git::leaving_newer(wanted, current, &others);
         Ok(Wanted { meant, target: wanted, others })
     }

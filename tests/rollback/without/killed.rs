@@ -31,6 +31,14 @@ fn assert_ended(world: &World, wanted: &State, when: &str) {
     world.cli.ok(["events", "verify"]);
 }
 
+/// Lets a call die before this statement, from the world that was saved; whether it has that many.
+fn dies_before(world: &World, words: &[&str], n: usize) -> bool {
+    world.reset(&WHOLE);
+    let mut command = world.cli.command(words);
+    let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
+    output.status.signal().is_some()
+}
+
 #[test]
 fn killed_before_any_statement_it_is_resumed_or_aborted() {
     let (world, first) = story();
@@ -42,10 +50,7 @@ fn killed_before_any_statement_it_is_resumed_or_aborted() {
     assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN.replace("six", "SIX").as_str()));
     let (mut n, mut resumed, mut aborted) = (1, 0, 0);
     loop {
-        world.reset(&WHOLE);
-        let mut command = world.cli.command(words);
-        let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
-        if output.status.signal().is_none() {
+        if !dies_before(&world, &words, n) {
             break;
         }
         let when = format!("aborted before statement {n}");
@@ -90,10 +95,7 @@ fn what_a_person_wrote_after_it_was_killed_stays_whatever_is_called() {
     world.save(&WHOLE);
     let (mut n, mut open, mut refused) = (1, 0, 0);
     loop {
-        world.reset(&WHOLE);
-        let mut command = world.cli.command(words);
-        let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
-        if output.status.signal().is_none() {
+        if !dies_before(&world, &words, n) {
             break;
         }
         world.write("b.txt", "mine\n");

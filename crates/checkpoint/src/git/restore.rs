@@ -98,8 +98,13 @@ pub fn moves(target: &GitState, current: &GitState) -> GitPlan {
 }
 
 /// The state to restore, with the branches that other work trees use left where they are, and the stash entries that were made on them; the
-/// branch that HEAD goes to is not left.
-pub fn leaving_others(root: &Path, target: GitState, current: &GitState) -> Result<GitState> {
+/// branch that HEAD goes to is not left. `is_way_back`: a restore is undone; the entries that it took off come back, whoever made them.
+pub fn leaving_others(
+    root: &Path,
+    target: GitState,
+    current: &GitState,
+    is_way_back: bool,
+) -> Result<GitState> {
     let head = target.head_name();
     let mut taken = refuse::in_use_elsewhere(&Git::new(root), root, &dirs(root)?)?;
     taken.retain(|(branch, _)| head.as_ref() != Some(branch));
@@ -112,7 +117,7 @@ pub fn leaving_others(root: &Path, target: GitState, current: &GitState) -> Resu
     };
     let (then, now) = (&target.stash, &current.stash);
     let made = now.iter().filter(|entry| !then.contains(entry)).filter(is_theirs);
-    let stays = then.iter().filter(|entry| now.contains(entry) || !is_theirs(entry));
+    let stays = then.iter().filter(|entry| is_way_back || now.contains(entry) || !is_theirs(entry));
     let stash = made.chain(stays).cloned().collect();
     Ok(GitState { stash, refs, ..target })
 }

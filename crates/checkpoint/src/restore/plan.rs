@@ -277,6 +277,12 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
     plan
 }
 
+/// What a directory holds that no change may touch.
+const KEPT: &str = "kept";
+
+/// Why a directory stays in the place of a file though it may go itself.
+pub const HOLDS_KEPT: &str = "holds kept content";
+
 /// Why a repository within the tree does not come back as one.
 pub const NO_HISTORY: &str =
     "it was a nested repository: no checkpoint has its .git, so its history and branches cannot be restored";
@@ -336,7 +342,7 @@ fn blocked_directories(differences: &[Difference], limits: &Limits) -> BTreeMap<
     for difference @ Difference { path, before, after } in differences {
         let reason = match (before, after) {
             (Some(State::Passed(reason)), _) => reason.as_str(),
-            (Some(_), None) if !limits.allow(difference) => "kept",
+            (Some(_), None) if !limits.allow(difference) => KEPT,
             _ => continue,
         };
         let mut directory = path.as_slice();

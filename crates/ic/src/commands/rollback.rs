@@ -44,7 +44,9 @@ fn show(
 ) -> Result<()> {
     let record = RollbackShowJson::new(remembered, steps, is_at_work);
     let files_alone = files_alone(session, kernel, remembered, steps);
-    let text = || views::rollback::record::show(remembered, steps, is_at_work, files_alone.as_ref());
+    let way_back = ic_rollback::way_back(kernel, remembered);
+    let text =
+        || views::rollback::record::show(remembered, steps, is_at_work, files_alone.as_ref(), way_back);
     session.output.record(&record, text).map(|_| ())
 }
 
@@ -95,5 +97,5 @@ fn shown(session: &Session, reference: &str) -> Result<String> {
     let kernel = session.kernel()?;
     let (remembered, steps) = ic_rollback::named(&kernel, reference)?;
     let files_alone = files_alone(session, &kernel, &remembered, &steps);
-    Ok(views::rollback::record::show(&remembered, &steps, false, files_alone.as_ref()))
+    Ok(views::rollback::record::show(&remembered, &steps, false, files_alone.as_ref(), None))
 }

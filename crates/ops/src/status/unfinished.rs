@@ -89,11 +89,6 @@ pub(super) fn restore(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Resto
     }
 }
 
-/// The restore of a working tree that was begun and has not ended.
-pub(super) fn restore_in(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Restore>> {
-    restores::unfinished(snapshot, root)
-}
-
 /// What is said of such a restore, unless a process is at work on it. It opens the object store, which no open snapshot allows.
 pub(super) fn interrupted(kernel: &Kernel, options: OpenOptions, restore: &Restore) -> Option<Unfinished> {
     (!is_under_way(kernel, &restore.root)).then(|| Unfinished {

@@ -84,7 +84,7 @@ impl Resume {
         let resuming = ic_rollback::preview_resume(&kernel, &settings, request, &watch()?)?;
         session.output.record(&RollbackShowJson::resuming(&resuming), || {
             let (remembered, steps) = (&resuming.remembered, &resuming.steps);
-            views::rollback::record::show(remembered, steps, false, None)
+            views::rollback::record::show(remembered, steps, false, None, None)
                 + "\n"
                 + &views::rollback::layered::resuming(&resuming)
         })

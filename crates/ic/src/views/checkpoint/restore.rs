@@ -6,7 +6,7 @@ use ic_base::CheckpointId;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::Kind;
 use ic_checkpoint::restore::journal::Restore;
-use ic_checkpoint::restore::plan::{Action, Step};
+use ic_checkpoint::restore::plan::{self, Action, Step};
 use ic_worktree::{Report, Status, Watch};
 
 use crate::text::{plain, refused, style, styled};
@@ -158,15 +158,23 @@ pub(crate) fn report(report: &Report) -> String {
                 }
             );
         }
-        (None, Status::Partial) if report.of_restore.is_some() => {
-            // An undo changes no more than the restore did.
-            let all =
-                format!("to restore all of it: ic checkpoint restore {} --yes", report.target.id.short());
-            out += &(styled(style::DIM, &all) + "\n");
-        }
         _ => {}
     }
-    out + &report.refusal.as_ref().map(refused).unwrap_or_default()
+    out + &in_the_way(report) + &report.refusal.as_ref().map(refused).unwrap_or_default()
+}
+
+/// What leads on where an undo changed nothing, because it changes no more than its restore did and something came since; else nothing.
+fn in_the_way(report: &Report) -> String {
+    let is_kept = report.plan.skipped.iter().any(|(_, why)| why == plan::HOLDS_KEPT);
+    if report.of_restore.is_none()
+        || report.status != Status::Partial
+        || report.safety_id.is_some()
+        || !is_kept
+    {
+        return String::new();
+    }
+    let id = report.target.id.short();
+    styled(style::DIM, &format!("to replace what is there, too: ic checkpoint restore {id} --yes")) + "\n"
 }
 
 /// The command that brings back what a restore replaced. An undo restores a safety checkpoint, and is not itself undone by another.

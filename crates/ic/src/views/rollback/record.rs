@@ -1,7 +1,6 @@
 //! Rollbacks as they are recorded.
 
 use ic_base::CheckpointId;
-use ic_journal::made::Made;
 use ic_journal::planned::{Before, Planned};
 use ic_journal::steps::{self, Step};
 use ic_journal::table::{RollbackRecord, RollbackStatus};
@@ -145,12 +144,14 @@ fn status_of(status: RollbackStatus) -> anstyle::Style {
     }
 }
 
-/// One rollback and its steps. `files_alone`: the checkpoint that has the files of before, where git's state of before was purged.
+/// One rollback and its steps. `files_alone`: the checkpoint that has the files of before, where git's state of before was purged. `way_back`: as
+/// [`ic_rollback::way_back`].
 pub(crate) fn show(
     rollback: &RollbackRecord,
     all: &[Step],
     is_at_work: bool,
     files_alone: Option<&CheckpointId>,
+    way_back: Option<bool>,
 ) -> String {
     let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();
     let route = match rollback.only() {
@@ -188,20 +189,10 @@ pub(crate) fn show(
         out += "\nanother process is executing it; if that process dies, this shows the commands that resume it\n";
     } else if resume(rollback, all).is_some() {
         out += &format!("\n{}", ways_on(&rollback.id, all, files_alone));
-    } else if rollback.status == RollbackStatus::Done && files_alone.is_none() {
-        out += &way_back(rollback, all)
-            .map(|way| format!("\n{}\n", styled(style::DIM, &way)))
-            .unwrap_or_default();
+    } else if let (Some(without_effects), None) = (way_back, files_alone) {
+        let flag = if without_effects { " --without-effects" } else { "" };
+        let way = format!("to bring it back: ic rollback undo {}{flag} --yes", rollback.id.short());
+        out += &format!("\n{}\n", styled(style::DIM, &way));
     }
     out
-}
-
-/// The command that undoes a rollback which is done; `None` for one that a workflow made: no command undoes it.
-fn way_back(rollback: &RollbackRecord, all: &[Step]) -> Option<String> {
-    if rollback.plan["made_by"] == "workflow" {
-        return None;
-    }
-    let undid = |step: &Step| matches!(Made::by(step), Made::Effects { undone, .. } if undone > 0);
-    let flag = if all.iter().any(undid) { " --without-effects" } else { "" };
-    Some(format!("to bring it back: ic rollback undo {}{flag} --yes", rollback.id.short()))
 }

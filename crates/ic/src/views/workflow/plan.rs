@@ -138,7 +138,7 @@ fn would(preview: &Preview, plan_text: fn(&LayeredRollback) -> String) -> String
             let (remembered, steps) = begun.as_ref();
             return format!(
                 "{name}: this rollback would be resumed\n\n{}",
-                views::rollback::record::show(remembered, steps, false, None)
+                views::rollback::record::show(remembered, steps, false, None, None)
             );
         }
     };
