@@ -467,6 +467,11 @@ fn a_rollback_that_is_shown_names_the_command_that_brings_it_back() {
     world.cli.ok(&words);
     world.state().assert_outside_is(&before, "brought back");
     assert_eq!(world.status(), "active@d");
-    let shown = world.cli.ok(["rollback", "show", "@", "--format=text"]);
-    assert_eq!(way(&shown), None, "{shown}");
+    let shown = || world.cli.ok(["rollback", "show", "@", "--format=text"]);
+    assert_eq!(way(&shown()), None, "{}", shown());
+    // Where the run went on since, the command would be refused.
+    world.roll_back("a", &[]);
+    assert!(way(&shown()).is_some(), "{}", shown());
+    world.ic(&["run", "advance", &world.run]);
+    assert_eq!(way(&shown()), None, "{}", shown());
 }
