@@ -45,11 +45,10 @@ fn calls(cli: &Cli) -> Vec<String> {
 }
 
 /// The plan: the state of git, the commits that leave their branch, and who made them.
-const PLAN: [&str; 7] = [
+const PLAN: [&str; 6] = [
     "config --list --show-scope",
     "for-each-ref --format=%(objectname) %(refname)",
     "log --no-walk=unsorted --no-show-signature",
-    "ls-files -z -c",
     "rev-list --ignore-missing --stdin",
     "rev-list --objects --quiet",
     "status --porcelain=v2 -z",
@@ -59,8 +58,7 @@ const PLAN: [&str; 7] = [
 const EFFECTS: [&str; 2] = ["cat-file --batch-check=%(objecttype)", "pack-objects --revs --stdout"];
 
 /// The commits again, the moves, and the state that they leave.
-const TREE: [&str; 11] = [
-    "check-ignore --no-index --stdin",
+const TREE: [&str; 10] = [
     "for-each-ref --format=%(objectname) %(refname)",
     "for-each-ref --format=%(objectname) %(refname)",
     "log --no-walk=unsorted --no-show-signature",

@@ -21,14 +21,12 @@ mod visit;
 mod walk;
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
 use ic_events::Hash;
-use ic_store::GitDirs;
 use rustix::fs::{Mode, OFlags, fstat, open};
 
 #[cfg(fuzzing)]
@@ -45,6 +43,7 @@ use self::cache_file::CacheFile;
 use self::found::Found;
 use self::look::own_files;
 use self::sources::Sources;
+use self::tracked::IndexSeen;
 use crate::attributes::Owner;
 pub use crate::caches::root_key;
 use crate::objects::{Objects, Stored, Writer};
@@ -160,11 +159,8 @@ pub fn capture_with(
     let old = cache.as_ref().map(Cache::header).unwrap_or_default();
     let now = space.moment()?;
     let mut sources = Sources::read(root, git.as_ref(), &space.rule_settings(), now);
-    let mut index = git.as_ref().map_or(0, index_state);
-    let index_is_same = index == old.index;
-    let asks = git.is_some() && (cache.is_none() || !index_is_same);
-    let tracked = if asks { tracked::tracked_though_ignored(root) } else { Some(old.tracked) };
-    let numbers = [tracked.unwrap_or(UNKNOWN), options.max_file_size];
+    let mut index = IndexSeen::now(root, git.as_ref(), cache.as_ref().map(Cache::header));
+    let numbers = [index.tracked, options.max_file_size];
     let rules = rules::Rules::new(root, &sources, &options.rules, &numbers)?;
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
     let maps = mapped::Maps::new(&directory, options.flush).while_doing(|| reading(root))?;
@@ -178,7 +174,7 @@ pub fn capture_with(
         cache: cache.as_ref(),
         base,
         now,
-        index_is_same,
+        index_is_same: index.is_same,
         owner,
         scratch: &space.scratch,
         maps: &maps,
@@ -189,15 +185,14 @@ pub fn capture_with(
     let root_record = walk.root(directory, old.root)?;
     let (mut found, is_changed) = walk.finish();
     let (links, linked_outside) = found.links();
-    if index > NO_INDEX && (tracked.is_none() || rules.lacks_tracked()) {
-        // The next capture asks again: what it would ask for depends on more than the index now.
-        index = UNKNOWN;
-        sources.doubts.push(UNASKED.to_owned());
+    if rules.lacks_tracked() {
+        index.forget();
     }
+    sources.doubts.extend(index.doubt());
     sources.doubts.extend(compare::differences(root, &rules.judged()));
+    let IndexSeen { state: index, tracked, .. } = index;
     let is_news = options.rules.force.is_empty() && (is_changed || index != old.index);
-    let header =
-        Header { root: root_record.at, index, tracked: numbers[0], owner: number, ..Header::default() };
+    let header = Header { root: root_record.at, index, tracked, owner: number, ..Header::default() };
     let seen = Seen(is_news.then(|| (space, found.maker.finish(base, header))));
     let captured = Captured {
         root: with_links(objects, writer, root_record.hash, &links)?,
@@ -238,28 +233,6 @@ fn open_root(root: &Path) -> Result<(rustix::fd::OwnedFd, Owner)> {
         Ok((directory, owner))
     });
     opened.map_err(io::Error::from).while_doing(|| reading(root))
-}
-
-/// The state of an index that is not there.
-const NO_INDEX: u64 = 1;
-
-/// No state of an index: git was not asked about it, or did not answer.
-const UNKNOWN: u64 = 2;
-
-const UNASKED: &str = "git cannot list tracked files: tracked files that a rule ignores are not captured";
-
-/// A number that changes whenever git's index does.
-fn index_state(git: &GitDirs) -> u64 {
-    let Ok(meta) = std::fs::metadata(git.git_dir.join("index")) else { return NO_INDEX };
-    let numbers = [
-        meta.ino(),
-        meta.size(),
-        meta.mtime().cast_unsigned(),
-        meta.mtime_nsec().cast_unsigned(),
-        meta.ctime().cast_unsigned(),
-        meta.ctime_nsec().cast_unsigned(),
-    ];
-    text::number_of(&numbers.map(u64::to_le_bytes).concat())
 }
 
 /// Refuses roots that are no projects. Errors: `unsafe_root`.

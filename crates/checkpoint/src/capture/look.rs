@@ -48,12 +48,24 @@ pub(crate) struct Looker<'l, 'w> {
     pub(crate) names: &'l [&'l [u8]],
     /// Neither the directory nor its rules changed since the last capture.
     pub(crate) is_as_it_was: bool,
+    /// The last capture judged its names by the rules of now.
+    pub(crate) has_same_rules: bool,
     /// There are names of a database's side files.
     pub(crate) has_side_files: bool,
 }
 
 impl Looker<'_, '_> {
-    pub(crate) fn look<'c>(&self, name: &[u8], old: Option<&Line<'c>>) -> Result<Todo<'c>> {
+    /// What is to be done about each name. `lines`: what was seen of them, in their order.
+    pub(crate) fn all<'c>(&self, lines: &[Line<'c>]) -> Result<Vec<Todo<'c>>> {
+        let mut known = lines.iter().peekable();
+        let look = |name: &&[u8]| {
+            while known.next_if(|line| line.name < *name).is_some() {}
+            self.look(name, known.next_if(|line| line.name == *name))
+        };
+        self.names.iter().map(look).collect()
+    }
+
+    fn look<'c>(&self, name: &[u8], old: Option<&Line<'c>>) -> Result<Todo<'c>> {
         let old_reason = match old {
             Some(Line { seen: Seen::Passed(reason), .. }) => Some(*reason),
             _ => None,
@@ -92,7 +104,9 @@ impl Looker<'_, '_> {
         }
         if needs_judging {
             let path = join(&self.place.path, name);
-            if self.walk.rules.judge(self.level, &path, false, true) == Verdict::Ignored {
+            let was_file = matches!(old, Some(Line { seen: Seen::File { .. } | Seen::Symlink { .. }, .. }));
+            let is_new = !self.has_same_rules || !was_file;
+            if self.walk.rules.judge(self.level, &path, false, is_new) == Verdict::Ignored {
                 return Ok(pass(Reason::Ignored));
             }
         }
@@ -108,7 +122,7 @@ impl Looker<'_, '_> {
             Some(Line { seen: Seen::Directory { at, .. }, .. }) => Some(*at),
             _ => None,
         };
-        let is_new = !self.is_as_it_was || at.is_none();
+        let is_new = !self.has_same_rules || at.is_none();
         match self.walk.rules.judge(self.level, &join(&self.place.path, name), true, is_new) {
             Verdict::Ignored => pass(Reason::Ignored),
             Verdict::Capture => Todo::Enter { old: at, is_ignored: false },

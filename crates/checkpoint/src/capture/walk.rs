@@ -19,7 +19,7 @@ use super::file;
 use super::found::{Found, leave};
 use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours};
 use super::pool;
-use super::visit::{Place, Todo, Visited, Walk};
+use super::visit::{Place, Visited, Walk};
 use crate::attributes::Attributes;
 use crate::tree::join;
 
@@ -65,9 +65,8 @@ impl Walk<'_> {
         let has_rules = !has_same_names || lines.iter().any(|line| line.name == IGNORE_FILE);
         let text = if has_rules { ignore_file(&place.fd) } else { None };
         let level = self.rules.enter(&place.above, &place.path, text.as_deref(), place.is_ignored);
-        let is_as_it_was = has_same_names
-            && record.is_some_and(|record| record.rules == level.fingerprint)
-            && !self.rules.forces_below(&place.path);
+        let has_same_rules = record.is_some_and(|record| record.rules == level.fingerprint);
+        let is_as_it_was = has_same_names && has_same_rules && !self.rules.forces_below(&place.path);
         if let Some(old) = old.as_ref().filter(|_| is_as_it_was)
             && self.holds_only_what_it_held(&place, &old.record)
         {
@@ -82,16 +81,16 @@ impl Walk<'_> {
             listed.iter().map(Vec::as_slice).collect()
         };
         let has_side_files = names.iter().any(|n| DATABASE_SIDE_SUFFIXES.iter().any(|end| n.ends_with(end)));
-        let looker =
-            Looker { walk: self, place: &place, level: &level, names: &names, is_as_it_was, has_side_files };
-        let mut known = lines.iter().peekable();
-        let todo = names
-            .iter()
-            .map(|name| {
-                while known.next_if(|line| line.name < *name).is_some() {}
-                looker.look(name, known.next_if(|line| line.name == *name))
-            })
-            .collect::<Result<Vec<Todo<'_>>>>()?;
+        let looker = Looker {
+            walk: self,
+            place: &place,
+            level: &level,
+            names: &names,
+            is_as_it_was,
+            has_same_rules,
+            has_side_files,
+        };
+        let todo = looker.all(lines)?;
         let (seen, place) = if place.depth < HELD {
             (self.carry_out(&place, &level, &names, &todo)?, place)
         } else {

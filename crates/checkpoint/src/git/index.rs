@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ic_base::Result;
@@ -26,19 +27,19 @@ pub(crate) struct Line<'l> {
 }
 
 impl Line<'_> {
-    /// Whether git is to take the file for unchanged.
-    pub(crate) fn is_assumed(&self) -> bool {
-        self.tag.is_ascii_lowercase()
-    }
-
     /// Whether the work tree is not to have the file.
     pub(crate) fn is_skipped(&self) -> bool {
         self.tag.eq_ignore_ascii_case(&b'S')
     }
 
     pub(crate) fn is_submodule(&self) -> bool {
-        self.meta.starts_with("160000")
+        is_submodule(self.meta.as_bytes())
     }
+}
+
+/// Whether what begins with a mode is about a submodule.
+pub(crate) fn is_submodule(meta: &[u8]) -> bool {
+    meta.starts_with(b"160000")
 }
 
 /// How directories begin in which a restore edits a copy of the index.
@@ -190,9 +191,9 @@ pub(crate) fn keep(writer: &Writer<'_>, text: Vec<u8>) -> Result<Index> {
 }
 
 /// The text of an index that was kept. Nothing is written to the store meanwhile: its hundreds of pieces are read in one transaction.
-pub(crate) fn read(objects: &Objects, index: Index) -> Result<Vec<u8>> {
+pub(crate) fn read(objects: &Objects, index: Index) -> Result<Arc<[u8]>> {
     let hash: Hash = index.0;
-    objects.at_one_moment(|| objects.read(&hash))
+    objects.at_one_moment(|| objects.read_once(&hash))
 }
 
 /// Which of these states has the index as it is now; `None`: neither.
@@ -224,13 +225,75 @@ pub(crate) fn found_in<'s>(
 
 /// The entries in a text, and the intended paths.
 pub(crate) fn parse(text: &[u8]) -> (Vec<Line<'_>>, Vec<&[u8]>) {
-    let mut parts = text.split(|b| *b == 0);
-    let lines = parts.by_ref().take_while(|entry| !entry.is_empty()).filter_map(line).collect();
-    (lines, parts.filter(|path| !path.is_empty()).collect())
+    let (entries, intended) = parts(text);
+    (records(entries).filter_map(line).collect(), records(intended).collect())
+}
+
+/// The entries of which `is_meant` says so by their first bytes: the tag, a space, the mode. Most are not even looked through.
+pub(crate) fn lines_with(text: &[u8], is_meant: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = Line<'_>> {
+    records(parts(text).0).filter(move |entry| is_meant(entry)).filter_map(line)
+}
+
+/// All that an index holds of one path: one entry, or up to three of a conflict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OfPath<'t> {
+    pub(crate) path: &'t [u8],
+    text: &'t [u8],
+}
+
+impl<'t> OfPath<'t> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Line<'t>> + use<'t> {
+        records(self.text).filter_map(line)
+    }
+}
+
+/// What a text holds of each path, in its order, and the intended paths.
+pub(crate) fn by_path(text: &[u8]) -> (Vec<OfPath<'_>>, Vec<&[u8]>) {
+    let (entries, intended) = parts(text);
+    let mut paths: Vec<OfPath<'_>> = Vec::new();
+    let (mut start, mut first) = (0, 0);
+    for entry in records(entries) {
+        let end = start + entry.len() + 1;
+        if let Some(path) = path(entry) {
+            if let Some(last) = paths.last_mut().filter(|last| last.path == path) {
+                last.text = &entries[first..end];
+            } else {
+                first = start;
+                paths.push(OfPath { path, text: &entries[start..end] });
+            }
+        }
+        start = end;
+    }
+    (paths, records(intended).collect())
+}
+
+/// The text of the entries, and that of the intended paths: an empty one stands between them.
+fn parts(text: &[u8]) -> (&[u8], &[u8]) {
+    if text.first() == Some(&0) {
+        return (&[], &text[1..]);
+    }
+    match memchr::memmem::find(text, b"\0\0") {
+        Some(at) => (&text[..=at], &text[at + 2..]),
+        None => (text, &[]),
+    }
+}
+
+/// What each NUL ends.
+fn records(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut start = 0;
+    memchr::memchr_iter(0, text).map(move |end| {
+        let record = &text[start..end];
+        start = end + 1;
+        record
+    })
+}
+
+fn path(entry: &[u8]) -> Option<&[u8]> {
+    Some(&entry[memchr::memchr(b'\t', entry)? + 1..])
 }
 
 fn line(entry: &[u8]) -> Option<Line<'_>> {
-    let tab = entry.iter().position(|b| *b == b'\t')?;
-    let meta = std::str::from_utf8(entry.get(2..tab)?).ok()?;
-    Some(Line { tag: entry[0], meta, path: &entry[tab + 1..] })
+    let path = path(entry)?;
+    let meta = std::str::from_utf8(entry.get(2..entry.len() - path.len() - 1)?).ok()?;
+    Some(Line { tag: entry[0], meta, path })
 }

@@ -39,6 +39,17 @@ pub(super) enum Presence {
     Purged,
 }
 
+/// What may be taken from a pack that was opened before. A sweep may have written it anew since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// Nothing: the pack is opened as it is now.
+    Nothing,
+    /// Contents, which are verified before they are given to anybody.
+    Contents,
+    /// Lists of pieces, too: a wrong one is known only by its pieces.
+    Lists,
+}
+
 /// A pack as it was found.
 enum Packed {
     /// It was remembered.
@@ -47,6 +58,21 @@ enum Packed {
     Closed(Vec<u8>, i64),
     /// There is none of this number.
     Missing,
+}
+
+impl Recent {
+    /// Returns whether there was room for it.
+    fn remember(&mut self, hash: Hash, bytes: &Arc<[u8]>) -> bool {
+        if self.trees.contains_key(&hash) {
+            return true;
+        }
+        let has_room = self.tree_bytes + bytes.len() <= REMEMBERED;
+        if has_room {
+            self.tree_bytes += bytes.len();
+            self.trees.insert(hash, bytes.clone());
+        }
+        has_room
+    }
 }
 
 impl Objects {
@@ -65,7 +91,14 @@ impl Objects {
     /// Errors: `corrupt`, naming it, if it is missing or damaged.
     pub fn read(&self, hash: &Hash) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.read_to(hash, &mut bytes)?;
+        // Nobody has any of it yet: what a wrong list gave is read again.
+        match self.read_trusting(hash, &mut bytes, Trust::Lists) {
+            Err(error) if error.code() == Code::Corrupt => {
+                bytes.clear();
+                self.read_to(hash, &mut bytes)?;
+            }
+            read => drop(read?),
+        }
         Ok(bytes)
     }
 
@@ -73,12 +106,17 @@ impl Objects {
     ///
     /// Errors: `corrupt`, naming it, if it is missing or damaged; what `sink` was given is then not to be used.
     pub fn read_to(&self, hash: &Hash, sink: &mut dyn Write) -> Result<u64> {
+        // A wrong list would be known too late: the sink would have some of its pieces by then.
+        self.read_trusting(hash, sink, Trust::Contents)
+    }
+
+    fn read_trusting(&self, hash: &Hash, sink: &mut dyn Write, trust: Trust) -> Result<u64> {
         let looked_at = self.looked_at().get(hash).cloned();
         if let Some(bytes) = looked_at {
             sink.write_all(&bytes).while_doing(|| "writing content".to_owned())?;
             return Ok(bytes.len() as u64);
         }
-        match self.load(hash)? {
+        match self.load(hash, trust)? {
             (Form::Pieces, list) => self.read_pieces(hash, &list, sink),
             (_, bytes) => {
                 sink.write_all(&bytes).while_doing(|| "writing content".to_owned())?;
@@ -93,7 +131,7 @@ impl Objects {
         let mut length = 0;
         for piece in list.chunks(32) {
             let piece: Hash = piece.try_into().map_err(|_| damaged(hash))?;
-            let (form, bytes) = self.load(&piece)?;
+            let (form, bytes) = self.load(&piece, Trust::Contents)?;
             if form != Form::Whole {
                 return Err(damaged(&piece));
             }
@@ -106,13 +144,18 @@ impl Objects {
 
     /// The directory with this hash. Errors: `corrupt`.
     pub fn tree(&self, hash: &Hash) -> Result<Tree> {
+        Tree::decode(&self.read_once(hash)?)
+    }
+
+    /// As [`Objects::read`], of what is likely to be asked for again: it is remembered while there is room. Errors: `corrupt`.
+    pub(crate) fn read_once(&self, hash: &Hash) -> Result<Arc<[u8]>> {
         let remembered = self.recent().trees.get(hash).cloned();
         if let Some(bytes) = remembered {
-            return Tree::decode(&bytes);
+            return Ok(bytes);
         }
-        let bytes = self.read(hash)?;
-        self.remember(*hash, &bytes);
-        Tree::decode(&bytes)
+        let bytes: Arc<[u8]> = self.read(hash)?.into();
+        self.recent().remember(*hash, &bytes);
+        Ok(bytes)
     }
 
     /// Remembers a directory for [`Objects::tree`]; returns whether there was room for it, and this is its hash.
@@ -120,16 +163,7 @@ impl Objects {
         if hash_of(bytes) != hash {
             return false;
         }
-        let mut recent = self.recent();
-        if recent.trees.contains_key(&hash) {
-            return true;
-        }
-        let has_room = recent.tree_bytes + bytes.len() <= REMEMBERED;
-        if has_room {
-            recent.tree_bytes += bytes.len();
-            recent.trees.insert(hash, bytes.into());
-        }
-        has_room
+        self.recent().remember(hash, &bytes.into())
     }
 
     /// The pieces of an object that is kept in pieces; empty for others. Errors: `corrupt` if it is missing or damaged.
@@ -138,7 +172,7 @@ impl Objects {
         if place.form != Form::Pieces {
             return Ok(Vec::new());
         }
-        let (_, list) = self.load(hash)?;
+        let (_, list) = self.load(hash, Trust::Contents)?;
         list.chunks(32).map(|piece| piece.try_into().map_err(|_| damaged(hash))).collect()
     }
 
@@ -226,15 +260,15 @@ impl Objects {
     /// pack are of one moment, and a remembered pack that does not have the content is no damage: it is asked for once more.
     ///
     /// Errors: `corrupt`.
-    fn load(&self, hash: &Hash) -> Result<(Form, Vec<u8>)> {
-        if let Some(loaded) = self.load_with(hash, true)? {
+    fn load(&self, hash: &Hash, trust: Trust) -> Result<(Form, Vec<u8>)> {
+        if let Some(loaded) = self.load_with(hash, trust)? {
             return Ok(loaded);
         }
-        self.load_with(hash, false)?.ok_or_else(|| damaged(hash))
+        self.load_with(hash, Trust::Nothing)?.ok_or_else(|| damaged(hash))
     }
 
     /// `None` if what the index points to is not this object.
-    fn load_with(&self, hash: &Hash, remembered: bool) -> Result<Option<(Form, Vec<u8>)>> {
+    fn load_with(&self, hash: &Hash, trust: Trust) -> Result<Option<(Form, Vec<u8>)>> {
         let unfinished = self.unfinished().get(hash).copied();
         let (place, pack) = self.side().read(|snapshot| {
             let place = unfinished.map_or_else(|| place_in(snapshot, hash), |place| Ok(Some(place)));
@@ -242,9 +276,11 @@ impl Objects {
             if place.form == Form::Purged {
                 return Err(purged(hash));
             }
-            // A wrong list would be known only by its pieces, too late: some of them would have been written by then.
-            let open =
-                if remembered && place.form == Form::Whole { self.remembered(place.pack) } else { None };
+            let is_trusted = match place.form {
+                Form::Pieces => trust == Trust::Lists,
+                _ => trust != Trust::Nothing,
+            };
+            let open = if is_trusted { self.remembered(place.pack) } else { None };
             Ok((place, open.map_or_else(|| packed(snapshot, place.pack), |open| Ok(Packed::Open(open)))?))
         })?;
         let Some(pack) = self.opened(place.pack, pack) else { return Ok(None) };
@@ -255,6 +291,20 @@ impl Objects {
         let Some(bytes) = range.and_then(|range| pack.get(range)) else { return Ok(None) };
         let is_it = place.form != Form::Whole || hash_of(bytes) == *hash;
         Ok(is_it.then(|| (place.form, bytes.to_vec())))
+    }
+
+    /// Opens the pack in which a content lies, so that to read it takes less soon after. What is wrong with it, its reader finds.
+    pub(crate) fn open_ahead(&self, hash: &Hash) {
+        let closed = self.side().read(|snapshot| {
+            let place = place_in(snapshot, hash)?.filter(|place| place.form == Form::Whole);
+            let Some(Place { pack, .. }) = place.filter(|place| self.remembered(place.pack).is_none()) else {
+                return Ok(None);
+            };
+            Ok(Some((pack, packed(snapshot, pack)?)))
+        });
+        if let Ok(Some((pack, closed))) = closed {
+            self.opened(pack, closed);
+        }
     }
 
     fn remembered(&self, id: i64) -> Option<Arc<Vec<u8>>> {

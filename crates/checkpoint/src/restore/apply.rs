@@ -18,6 +18,7 @@ use crate::manifest::PathText;
 use crate::objects::Objects;
 use crate::rootfs::{Found, Looks, RootDir};
 
+mod ahead;
 mod group;
 
 use self::group::Group;
@@ -66,10 +67,13 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
             group.note(applier.fill(group), &mut failed);
         }
     }
-    pass(plan, &mut failed, false, &|step| {
-        let result = applier.write(step);
-        progress.done.fetch_add(1, Relaxed);
-        result
+    ahead::reading(objects, plan, |ahead| {
+        pass(plan, &mut failed, false, &|step| {
+            ahead.wait_for(step);
+            let result = applier.write(step);
+            progress.done.fetch_add(1, Relaxed);
+            result
+        });
     });
     // What is tied to another path needs that one to be as it should be.
     pass(plan, &mut failed, false, &|step| applier.link(step));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::thread;
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, Seq};
 use ic_checkpoint::capture::Progress;
@@ -339,14 +340,17 @@ impl Workspace<'_> {
         let root = RootDir::open(&self.root)?;
         apply::sweep(&root, plan, id);
         let mut outcome = apply::apply(&self.objects, &root, plan, id, &watch.apply);
-        // Once for the whole tree: a sync for each file would make the disk the limit of every restore.
-        root.sync()?;
-        if let Some(GitRestore { plan, target, current, .. }) = git
-            && git_failed.is_none()
-            && (plan.index || plan.head || !plan.refs.is_empty())
-        {
-            git_failed = git::apply_index(&self.root, target, current, &self.objects).err();
-        }
+        let index = git.filter(|GitRestore { plan, .. }| plan.index || plan.head || !plan.refs.is_empty());
+        let index = index.filter(|_| git_failed.is_none());
+        // Once for the whole tree: a sync for each file would make the disk the limit of every restore. Git looks at the files meanwhile.
+        let synced = thread::scope(|scope| {
+            let sync = index.and_then(|_| thread::Builder::new().spawn_scoped(scope, || root.sync()).ok());
+            if let Some(GitRestore { target, current, .. }) = index {
+                git_failed = git::apply_index(&self.root, target, current, &self.objects).err();
+            }
+            sync.and_then(|sync| sync.join().ok())
+        });
+        synced.unwrap_or_else(|| root.sync())?;
         if let Some(error) = git_failed {
             outcome.failed.push((PathText(b".git".to_vec()), error.message().to_owned()));
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_store::path_from_bytes;
 
-use super::super::index::{self, Line};
+use super::super::index::{self, Line, OfPath};
 use super::super::program::Git;
 use super::super::quiet::Filters;
 use super::super::state::GitState;
@@ -135,27 +135,47 @@ struct Held<'t> {
     is_skipped: bool,
 }
 
-fn by_path(text: &[u8]) -> BTreeMap<&[u8], Held<'_>> {
-    let (lines, intended) = index::parse(text);
-    let intended: BTreeSet<&[u8]> = intended.into_iter().collect();
-    let mut paths: BTreeMap<&[u8], Held<'_>> = BTreeMap::new();
-    for line in &lines {
-        let held = paths.entry(line.path).or_insert_with(|| Held {
-            entries: Vec::new(),
-            is_intended: intended.contains(line.path),
-            is_skipped: line.is_skipped(),
-        });
-        held.entries.push(line.meta);
+impl<'t> Held<'t> {
+    fn of(path: &OfPath<'t>, intended: &BTreeSet<&[u8]>) -> Self {
+        let lines: Vec<Line<'t>> = path.lines().collect();
+        Self {
+            is_intended: intended.contains(path.path),
+            is_skipped: lines.iter().any(Line::is_skipped),
+            entries: lines.into_iter().map(|line| line.meta).collect(),
+        }
     }
-    paths
+}
+
+/// What an index holds of some paths.
+type Entries<'t> = BTreeMap<&'t [u8], Held<'t>>;
+
+/// What two indexes hold of the paths of which they hold something else.
+fn differing<'t>(old: &'t [u8], new: &'t [u8]) -> (Entries<'t>, Entries<'t>) {
+    let ((old, was_intended), (new, intended)) = (index::by_path(old), index::by_path(new));
+    let was_intended: BTreeSet<&[u8]> = was_intended.into_iter().collect();
+    let intended: BTreeSet<&[u8]> = intended.into_iter().collect();
+    let (mut before, mut after) = (Entries::new(), Entries::new());
+    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+    // Both are in the order of git: by the bytes of the paths.
+    while let Some(path) = [old.peek(), new.peek()].into_iter().flatten().map(|of| of.path).min() {
+        let (was, is) = (old.next_if(|of| of.path == path), new.next_if(|of| of.path == path));
+        if was == is && was_intended.contains(path) == intended.contains(path) {
+            continue;
+        }
+        let was = was.map(|of| Held::of(of, &was_intended));
+        let is = is.map(|of| Held::of(of, &intended));
+        // The same text but for what is assumed is no other entry.
+        if was != is {
+            before.extend(was.map(|was| (path, was)));
+            after.extend(is.map(|is| (path, is)));
+        }
+    }
+    (before, after)
 }
 
 /// Makes an index that holds `old` hold `new`.
 fn edit(git: &Git<'_>, git_dir: &Path, scratch: &Path, old: &[u8], new: &[u8]) -> Result<()> {
-    let (before, after) = (by_path(old), by_path(new));
-    let names: BTreeSet<&[u8]> = before.keys().chain(after.keys()).copied().collect();
-    let touched: BTreeSet<&[u8]> =
-        names.into_iter().filter(|path| before.get(path) != after.get(path)).collect();
+    let (before, after) = differing(old, new);
     let mut input = Vec::new();
     let mut put = |entry: &str, path: &[u8]| {
         input.extend_from_slice(entry.as_bytes());
@@ -164,28 +184,25 @@ fn edit(git: &Git<'_>, git_dir: &Path, scratch: &Path, old: &[u8], new: &[u8]) -
         input.push(0);
     };
     // All that goes goes first: a file may have come where a directory was.
-    for path in &touched {
-        let Some(entry) = before.get(path).and_then(|held| held.entries.first()) else { continue };
+    for (path, held) in &before {
+        let Some(entry) = held.entries.first() else { continue };
         let oid = entry.split(' ').nth(1).unwrap_or_default();
         put(&format!("0 {}", "0".repeat(oid.len())), path);
     }
-    for path in &touched {
-        let Some(held) = after.get(path).filter(|held| !held.is_intended) else { continue };
+    for (path, held) in after.iter().filter(|(_, held)| !held.is_intended) {
         held.entries.iter().for_each(|entry| put(entry, path));
     }
     if !input.is_empty() {
         git.run_with(&["update-index", "-z", "--index-info"], &input)?;
     }
-    let (old, (new, intended)) = (index::parse(old).0, index::parse(new));
-    let intended: BTreeSet<&[u8]> = intended.into_iter().filter(|path| touched.contains(path)).collect();
-    intend(git, git_dir, &scratch.join("tree"), new.iter().filter(|line| intended.contains(line.path)))?;
-    let stays = |line: &&Line<'_>| !touched.contains(line.path);
-    let was: BTreeSet<&[u8]> = old.iter().filter(stays).filter(|l| l.is_assumed()).map(|l| l.path).collect();
-    let is: BTreeSet<&[u8]> = new.iter().filter(|l| l.is_assumed()).map(|l| l.path).collect();
+    intend(git, git_dir, &scratch.join("tree"), after.iter().filter(|(_, held)| held.is_intended))?;
+    let assumed = |text| index::lines_with(text, |entry| entry.first().is_some_and(u8::is_ascii_lowercase));
+    let is_touched = |path| before.contains_key(path) || after.contains_key(path);
+    let was: BTreeSet<&[u8]> = assumed(old).map(|line| line.path).filter(|path| !is_touched(*path)).collect();
+    let is: BTreeSet<&[u8]> = assumed(new).map(|line| line.path).collect();
     mark(git, "--no-assume-unchanged", was.difference(&is))?;
     mark(git, "--assume-unchanged", is.difference(&was))?;
-    let skipped = new.iter().filter(|line| line.is_skipped() && touched.contains(line.path));
-    mark(git, "--skip-worktree", skipped.map(|line| &line.path))
+    mark(git, "--skip-worktree", after.iter().filter(|(_, held)| held.is_skipped).map(|(path, _)| path))
 }
 
 fn mark<'p>(git: &Git<'_>, flag: &str, paths: impl Iterator<Item = &'p &'p [u8]>) -> Result<()> {
@@ -203,12 +220,13 @@ fn intend<'l>(
     git: &Git<'_>,
     git_dir: &Path,
     tree: &Path,
-    lines: impl Iterator<Item = &'l Line<'l>>,
+    intended: impl Iterator<Item = (&'l &'l [u8], &'l Held<'l>)>,
 ) -> Result<()> {
     let mut paths = Vec::new();
-    for line in lines {
-        let path = tree.join(path_from_bytes(line.path));
-        let made = fs::create_dir_all(path.parent().unwrap_or(tree)).and_then(|()| match &line.meta[..6] {
+    for (name, held) in intended {
+        let Some(bits) = held.entries.first().and_then(|entry| entry.get(..6)) else { continue };
+        let path = tree.join(path_from_bytes(name));
+        let made = fs::create_dir_all(path.parent().unwrap_or(tree)).and_then(|()| match bits {
             "120000" => symlink("nowhere", &path),
             mode => {
                 let mode = if mode == "100755" { 0o755 } else { 0o644 };
@@ -216,7 +234,7 @@ fn intend<'l>(
             }
         });
         made.while_doing(|| format!("making {}", path.display()))?;
-        paths.extend_from_slice(line.path);
+        paths.extend_from_slice(name);
         paths.push(0);
     }
     if paths.is_empty() {

@@ -7,7 +7,7 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_store::regular::read_line;
 use ic_store::{GitDirs, path_from_bytes};
 
-use super::super::index::{self, Line};
+use super::super::index;
 use super::super::program::Git;
 use super::super::record::operation;
 use super::super::state::GitState;
@@ -83,21 +83,22 @@ pub(super) fn special_entries(
     current: &GitState,
     objects: &Objects,
 ) -> Result<()> {
-    let (target, current) = (index::read(objects, target.index)?, index::read(objects, current.index)?);
-    let (target, current) = (index::parse(&target).0, index::parse(&current).0);
-    let skipped = |lines: &[Line<'_>]| -> Vec<Vec<u8>> {
-        lines.iter().filter(|line| line.is_skipped()).map(|line| line.path.to_vec()).collect()
+    let is_same = target.index == current.index;
+    let read = |state: &GitState| if is_same { Ok([].into()) } else { index::read(objects, state.index) };
+    let (target, current) = (read(target)?, read(current)?);
+    let skipped = |text: &[u8]| -> Vec<Vec<u8>> {
+        let lines = index::lines_with(text, |entry| matches!(entry.first(), Some(b'S' | b's')));
+        lines.map(|line| line.path.to_vec()).collect()
     };
-    let left_out = skipped(&current);
-    if left_out != skipped(&target) {
+    if skipped(&current) != skipped(&target) {
         return Err(unsupported("the files that the checkout leaves out (skip-worktree) changed"));
     }
     if has_sparse_checkout(git, dirs) {
         return Err(unsupported("the checkout is sparse"));
     }
-    let submodules = |lines: &[Line<'_>]| -> Vec<(Vec<u8>, String)> {
-        let of = |line: &&Line<'_>| line.is_submodule();
-        lines.iter().filter(of).map(|line| (line.path.to_vec(), line.meta.to_owned())).collect()
+    let submodules = |text: &[u8]| -> Vec<(Vec<u8>, String)> {
+        let lines = index::lines_with(text, |entry| entry.get(2..).is_some_and(index::is_submodule));
+        lines.map(|line| (line.path.to_vec(), line.meta.to_owned())).collect()
     };
     if submodules(&target) != submodules(&current) {
         return Err(unsupported("a submodule changed"));
