@@ -23,9 +23,11 @@ use std::collections::BTreeSet;
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::restore::apply;
 use ic_checkpoint::restore::journal::{self, Kind, Restore};
 use ic_checkpoint::restore::plan::Limits;
 use ic_checkpoint::restore::reverse::Own;
+use ic_checkpoint::rootfs::RootDir;
 use ic_journal::kept;
 use ic_kernel::Kernel;
 
@@ -223,6 +225,7 @@ impl Workspace<'_> {
         let target = self.kernel.read(|s| record::get(s, &restore.target_id))?;
         let plan = planned::read_plan(self, &restore)?;
         let git = self.settle_git(&restore, &target)?;
+        apply::sweep(&RootDir::open(&self.root)?, &plan, &restore.id);
         let outcome = self.carry_out(&restore.id, &target, &plan, git.as_ref(), None, watch)?;
         Ok(Some(Warning {
             code: "restore_settled",

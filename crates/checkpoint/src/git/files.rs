@@ -5,8 +5,8 @@
 //! the stat cache. What is small and changes often (HEAD, refs) is told by its content. Whatever is of another form than git
 //! writes today has no stamp, and git is asked. docs/adr/0035-git-as-it-was.md says what is believed and what is not.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub(super) fn of_repository(root: &Path, dirs: &GitDirs, now: i64) -> Option<Has
         return None;
     }
     stamp.text(&head)?;
-    stamp.file(&dirs.git_dir.join("index"))?;
+    stamp.read(&dirs.git_dir.join("index"), checksum)?;
     stamp.file(&dirs.common_dir.join("packed-refs"))?;
     stamp.file(&dirs.common_dir.join("logs/refs/stash"))?;
     let own = fs::canonicalize(&dirs.git_dir).ok()?;
@@ -76,6 +76,25 @@ pub(super) fn of_settings(place: u64, files: &[PathBuf], now: i64) -> Option<Has
     Some(hash_of(&stamp.bytes))
 }
 
+/// What stands for the content of an index: git ends it with a checksum of all that is before, or with zeros where it is set to write none.
+fn checksum(index: &Path) -> io::Result<Hash> {
+    /// As long as the shorter of the two that git knows.
+    const LENGTH: u8 = 20;
+    let mut file = File::open(index)?;
+    let mut end = [0; LENGTH as usize];
+    if let Some(start) = file.metadata()?.len().checked_sub(LENGTH.into()) {
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut end)?;
+    }
+    if end == [0; LENGTH as usize] {
+        file.rewind()?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        return Ok(hash_of(&bytes));
+    }
+    Ok(hash_of(&end))
+}
+
 struct Stamp {
     bytes: Vec<u8>,
     now: i64,
@@ -101,6 +120,11 @@ impl Stamp {
 
     /// A file of any length; whether its stat alone tells.
     fn file(&mut self, path: &Path) -> Option<bool> {
+        self.read(path, |path| fs::read(path).map(|bytes| hash_of(&bytes)))
+    }
+
+    /// As [`Stamp::file`], of which `read` makes what stands for its content.
+    fn read(&mut self, path: &Path, read: impl FnOnce(&Path) -> io::Result<Hash>) -> Option<bool> {
         let key = match stat(path) {
             Ok(stat) => Key::of(&stat),
             Err(Errno::NOENT | Errno::NOTDIR) => {
@@ -113,7 +137,7 @@ impl Stamp {
         self.bytes.push(if is_settled { 1 } else { 2 });
         key.put(&mut self.bytes);
         if !is_settled {
-            self.bytes.extend_from_slice(&hash_of(&fs::read(path).ok()?));
+            self.bytes.extend_from_slice(&read(path).ok()?);
         }
         Some(is_settled)
     }

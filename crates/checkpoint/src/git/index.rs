@@ -119,23 +119,25 @@ pub(crate) fn of_other_length(git: &Git<'_>, paths: &BTreeSet<Vec<u8>>) -> Vec<V
         let file = git.root.join(path_from_bytes(path)).symlink_metadata();
         file.is_ok_and(|file| file.is_file() && u32::try_from(file.len()).is_ok_and(|length| length != known))
     };
-    let found = of_file(git, |entries| {
-        let meant = entries.into_iter().filter(|entry| paths.contains(&entry.path));
-        let other =
-            meant.filter(|entry| index_file::length(entry).is_some_and(|known| differs(&entry.path, known)));
-        other.map(|entry| entry.path).collect()
-    });
-    found.unwrap_or_default()
+    let found = entries_where(git, |entry| paths.contains(&entry.path)).unwrap_or_default();
+    let is_other =
+        |entry: &IndexEntry| index_file::length(entry).is_some_and(|known| differs(&entry.path, known));
+    found.into_iter().filter(is_other).map(|entry| entry.path).collect()
 }
 
 /// What `read` makes of the entries of the index that `git` works with; `None` where the file is not of the usual form.
 fn of_file<T>(git: &Git<'_>, read: impl FnOnce(Vec<IndexEntry>) -> T) -> Option<T> {
+    entries_where(git, |_| true).map(read)
+}
+
+/// The entries that are meant; `None` where the file is not of the usual form.
+fn entries_where(git: &Git<'_>, is_meant: impl Fn(&IndexEntry) -> bool) -> Option<Vec<IndexEntry>> {
     let dirs = ic_store::git_dirs(git.root)?;
     let bytes = match git.index {
         Some(path) => index_file::bytes(path)?,
         None => index_file::bytes(&dirs.git_dir.join("index"))?,
     };
-    index_file::entries(&bytes, ic_store::git_hash_length(&dirs).ok()?).map(read)
+    index_file::entries(&bytes, ic_store::git_hash_length(&dirs).ok()?, is_meant)
 }
 
 /// The text of an index that was listed so.
@@ -152,11 +154,8 @@ pub(crate) fn text(mut text: Vec<u8>, intended: &[Vec<u8>]) -> Vec<u8> {
 /// The paths of the index that are only intended to be added.
 pub(crate) fn intended(git: &Git<'_>) -> Result<Vec<Vec<u8>>> {
     const INTENT_TO_ADD: u32 = 1 << 29;
-    let is_intended = |entries: Vec<IndexEntry>| {
-        entries.into_iter().filter(IndexEntry::is_intended).map(|entry| entry.path).collect()
-    };
-    if let Some(intended) = of_file(git, is_intended) {
-        return Ok(intended);
+    if let Some(intended) = entries_where(git, IndexEntry::is_intended) {
+        return Ok(intended.into_iter().map(|entry| entry.path).collect());
     }
     let text = git.run(&["ls-files", "--debug", "-z"])?;
     // A path, NUL, lines of which the last ends in `flags: HEX`, the next path.

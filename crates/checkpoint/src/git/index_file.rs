@@ -23,30 +23,51 @@ pub(super) fn bytes(path: &Path) -> Option<Vec<u8>> {
     }
 }
 
-/// The entries in a file, in its order; `None` if it is not of the usual form. `hash_length`: how long the names of objects are.
-pub(super) fn entries(file: &[u8], hash_length: usize) -> Option<Vec<IndexEntry>> {
+/// The entries in a file that are meant, in its order; `None` if it is not of the usual form. `hash_length`: how long the names of objects
+/// are.
+pub(super) fn entries(
+    file: &[u8],
+    hash_length: usize,
+    is_meant: impl Fn(&IndexEntry) -> bool,
+) -> Option<Vec<IndexEntry>> {
     if file.is_empty() {
         return Some(Vec::new());
     }
     let body = file.get(..file.len().checked_sub(hash_length)?)?;
     let mut reader = IndexEntries::new(body, hash_length).ok()?;
-    let mut all: Vec<IndexEntry> = Vec::new();
+    let mut meant = Vec::new();
+    let mut last: Option<(Vec<u8>, u8)> = None;
     let mut left = file.len().saturating_mul(MOST_PATHS);
     while let Some(entry) = reader.next_entry().ok()? {
         left = left.checked_sub(entry.path.len())?;
         let is_sorted =
-            all.last().is_none_or(|last| (&last.path, last.stage()) < (&entry.path, entry.stage()));
+            last.as_ref().is_none_or(|(path, stage)| (path, *stage) < (&entry.path, entry.stage()));
         if !is_sorted || !is_usual(&entry) {
             return None;
         }
-        all.push(entry);
+        let (path, stage) = last.get_or_insert_default();
+        path.clone_from(&entry.path);
+        *stage = entry.stage();
+        if is_meant(&entry) {
+            meant.push(entry);
+        }
     }
-    are_usual_extensions(reader.into_rest())?.then_some(all)
+    are_usual_extensions(reader.into_rest())?.then_some(meant)
 }
 
 fn is_usual(entry: &IndexEntry) -> bool {
-    let is_mode = matches!(entry.mode, 0o100_644 | 0o100_755 | 0o120_000 | 0o160_000);
-    is_mode && !entry.says_more() && !entry.path.is_empty()
+    mode(entry).is_some() && !entry.says_more() && !entry.path.is_empty()
+}
+
+/// An entry's mode as git writes it; `None` for one that only old versions wrote.
+fn mode(entry: &IndexEntry) -> Option<&'static [u8]> {
+    Some(match entry.mode {
+        0o100_644 => b"100644",
+        0o100_755 => b"100755",
+        0o120_000 => b"120000",
+        0o160_000 => b"160000",
+        _ => return None,
+    })
 }
 
 /// What follows the entries; `None` if it is cut off. What begins with a small letter says how the entries are to be read.
@@ -68,12 +89,12 @@ pub(super) fn listing(entries: &[IndexEntry]) -> Vec<u8> {
     for entry in entries {
         let tag = if entry.stage() == 0 { b'H' } else { b'M' };
         text.push(if entry.is_assumed() { tag.to_ascii_lowercase() } else { tag });
-        text.extend_from_slice(format!(" {:06o} ", entry.mode).as_bytes());
-        for byte in entry.oid() {
-            let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
-            text.extend([digit(byte >> 4), digit(byte & 15)]);
-        }
-        text.extend([b' ', b'0' + entry.stage(), b'\t']);
+        text.push(b' ');
+        text.extend_from_slice(mode(entry).unwrap_or_default());
+        text.push(b' ');
+        let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
+        text.extend(entry.oid().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+        text.extend_from_slice(&[b' ', b'0' + entry.stage(), b'\t']);
         text.extend_from_slice(&entry.path);
         text.push(0);
     }

@@ -338,7 +338,6 @@ impl Workspace<'_> {
             git_failed = moved.err();
         }
         let root = RootDir::open(&self.root)?;
-        apply::sweep(&root, plan, id);
         let mut outcome = apply::apply(&self.objects, &root, plan, id, &watch.apply);
         let index = git.filter(|GitRestore { plan, .. }| plan.index || plan.head || !plan.refs.is_empty());
         let index = index.filter(|_| git_failed.is_none());

@@ -7,7 +7,11 @@ use std::process::Command;
 
 use ic_store::IndexEntry;
 
-use super::super::index_file::{bytes, entries, listing};
+use super::super::index_file::{self, bytes, listing};
+
+fn entries(file: &[u8], hash_length: usize) -> Option<Vec<IndexEntry>> {
+    index_file::entries(file, hash_length, |_| true)
+}
 
 /// Runs git in a directory, and returns what it prints.
 fn git<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> Vec<u8> {
