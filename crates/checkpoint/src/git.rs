@@ -30,7 +30,9 @@ mod told;
 use std::path::{Path, PathBuf};
 
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
-pub use commits::{Commit, Described, commits, commits_between, described, has_changes, stashed_paths};
+pub use commits::{
+    Commit, Described, commits, commits_between, described, has_changes, moved_submodules, stashed_paths,
+};
 pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, is_ref, log_of, log_since};
 pub use own_refs::forget as forget_refs;
 pub use pack::Before;

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Seq, Timestamp};
 use ic_checkpoint::diff;
+use ic_checkpoint::git;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::Restore;
 use ic_checkpoint::restore::reverse::Own;
@@ -117,6 +118,13 @@ pub(super) fn of_dispatch(
         let made = heads_between(workspace, &captures, 200)?;
         commits_of(workspace, made, &recorded, others)
     };
+    let shas: Vec<String> = commits.iter().map(|one| one.commit.sha.clone()).collect();
+    for path in git::moved_submodules(&workspace.root, &shas) {
+        changes.leave(
+            path,
+            "it is a submodule, and stays at the commit to which a commit of this work moved it",
+        );
+    }
     let before = captures.into_iter().next().ok_or_else(|| missing(&dispatch, "as it began"))?;
     Ok(OwnWork { before, changes, commits })
 }

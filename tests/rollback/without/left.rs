@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use ic_testkit::World;
+use ic_testkit::{World, git_in};
 use serde_json::json;
 
 use super::{SEVEN, did, mode, refused, stays, undo, undone, with_base};
@@ -115,4 +115,28 @@ fn a_directory_that_was_renamed_is_called_so_and_each_path_stands_once() {
             ("dir/a".to_owned(), format!("kept: {}", renamed("dir2/a"))),
         ]
     );
+}
+
+#[test]
+fn a_submodule_that_a_commit_moved_is_named_as_what_stays() {
+    let world = with_base("b.txt", "b\n");
+    world.write("lib/l", "one\n");
+    let lib = world.root().join("lib");
+    git_in(&lib, &["init", "-q"]);
+    git_in(&lib, &["add", "."]);
+    git_in(&lib, &["commit", "-qm", "one"]);
+    world.commit("with a submodule");
+    let moved = did(&world, "moved", || {
+        world.write("lib/l", "two\n");
+        git_in(&lib, &["commit", "-qam", "two"]);
+        world.write("b.txt", "of the work\n");
+        world.commit("moved");
+    });
+    let entry = world.git(&["ls-files", "-s", "lib"]);
+    let report = undone(&world, &moved, &[]);
+    let why = "it is a submodule, and stays at the commit to which a commit of this work moved it";
+    assert_eq!(stays(&report), [("lib".to_owned(), why.to_owned())], "{report}");
+    assert_eq!(world.read("b.txt").as_deref(), Some("b\n"));
+    assert_eq!(world.git(&["ls-files", "-s", "lib"]), entry);
+    assert_eq!(git_in(&lib, &["log", "-1", "--format=%s"]).trim(), "two");
 }

@@ -1,6 +1,6 @@
 //! What became of commits: where they are now, and who has them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use super::log::head;
@@ -74,6 +74,37 @@ pub fn stashed_paths(root: &Path, entry: &str) -> Vec<Vec<u8>> {
     let said = [tracked, untracked].into_iter().flat_map(|said| said.ok().flatten().unwrap_or_default());
     let all: Vec<u8> = said.collect();
     all.split(|b| *b == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
+/// The submodules that these commits moved, brought or removed, each against its first parent.
+pub fn moved_submodules(root: &Path, shas: &[String]) -> BTreeSet<Vec<u8>> {
+    if shas.is_empty() || ic_store::git_dirs(root).is_none() {
+        return BTreeSet::new();
+    }
+    // A commit that is gone by now moved nothing that is checked out.
+    let look = [
+        "log",
+        "--no-walk=unsorted",
+        "--ignore-missing",
+        "--no-show-signature",
+        "--first-parent",
+        "-z",
+        "-r",
+    ];
+    let shown = ["--raw", "--format=", "--no-renames", "--ignore-submodules=none"];
+    let shas = shas.iter().map(String::as_str);
+    let arguments: Vec<&str> = look.into_iter().chain(shown).chain(shas).chain(["--"]).collect();
+    let said = Git::new(root).ask(&arguments).ok().flatten().unwrap_or_default();
+    let mut parts = said.split(|b| *b == 0);
+    let mut moved = BTreeSet::new();
+    // A colon, two modes and what else there is to say of an entry; then its path.
+    while let Some(entry) = parts.find(|part| part.starts_with(b":")) {
+        let is_submodule = entry[1..].split(|b| *b == b' ').take(2).any(|mode| mode == b"160000");
+        if let Some(path) = parts.next().filter(|_| is_submodule) {
+            moved.insert(path.to_vec());
+        }
+    }
+    moved
 }
 
 /// Those of these commits that HEAD, a branch, a tag or a remote still has, in their order: what was amended, or taken off again, is not.
