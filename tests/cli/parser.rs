@@ -161,6 +161,9 @@ fn what_could_stand_there_is_named() {
         ("completions tcsh", "possible values: bash, zsh, fish"),
         ("run lis", "did you mean list?"),
         ("run crete", "did you mean create or reopen?"),
+        ("status --run @", "give it without --run: ic status RUN\""),
+        ("run advance --run @", "give it without --run: ic run advance RUN\""),
+        ("undo --phase @", "add --help to see all options"),
     ] {
         let outcome = project.run(&format!("{line} --format json"));
         assert_eq!(outcome.code, Some(3), "{line}: {outcome:?}");

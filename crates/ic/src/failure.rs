@@ -109,6 +109,9 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
             ErrorKind::MissingRequiredArgument => {
                 example(arguments).map(|example| format!("as in: {example}; all options: --help"))
             }
+            ErrorKind::UnknownArgument => {
+                without_flag(arguments, context(ContextKind::InvalidArg).as_deref())
+            }
             _ => None,
         })
         .unwrap_or_else(|| "add --help to see all options".to_owned());
@@ -164,6 +167,15 @@ fn example(arguments: &[OsString]) -> Option<String> {
     let help = innermost(&tree, arguments.iter()).get_after_help()?.to_string();
     let line = help.strip_prefix("Examples:\n")?.lines().next()?.trim();
     Some(line.split("   ").next().unwrap_or(line).to_owned())
+}
+
+/// Where a flag is unknown, and the verb takes what it stands for by its place: how it is written.
+fn without_flag(arguments: &[OsString], flag: Option<&str>) -> Option<String> {
+    let name = flag?.strip_prefix("--")?;
+    let tree = whole_tree();
+    let verb = innermost(&tree, arguments.iter());
+    verb.get_positionals().find(|positional| positional.get_id() == name)?;
+    Some(format!("give it without --{name}: {} {}", verb.get_bin_name()?, name.to_uppercase()))
 }
 
 fn whole_tree() -> Command {
