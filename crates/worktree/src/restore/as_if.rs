@@ -38,7 +38,10 @@ impl AsIf {
         let unfinished = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
         let Some(unfinished) = unfinished.filter(|_| self.paths.is_empty()) else { return Ok(self) };
         let then = workspace.kernel.read(|snapshot| record::get(snapshot, &unfinished.target_id))?;
-        let paths = paths_of(workspace, std::slice::from_ref(&unfinished))?;
+        // Directories that it opened up to write into are closed again at its end.
+        let closed = planned::read_plan(workspace, &unfinished)?.closed.into_iter().map(|(path, _)| path.0);
+        let mut paths = paths_of(workspace, std::slice::from_ref(&unfinished))?;
+        paths.extend(closed);
         Self::of(workspace, paths, &then.tree, &target.tree)
     }
 

@@ -339,20 +339,6 @@ impl Workspace<'_> {
         }
         let root = RootDir::open(&self.root)?;
         let mut outcome = apply::apply(&self.objects, &root, plan, id, &watch.apply);
-        let index = git.filter(|GitRestore { plan, .. }| plan.index || plan.head || !plan.refs.is_empty());
-        let index = index.filter(|_| git_failed.is_none());
-        // Once for the whole tree: a sync for each file would make the disk the limit of every restore. Git looks at the files meanwhile.
-        let synced = thread::scope(|scope| {
-            let sync = index.and_then(|_| thread::Builder::new().spawn_scoped(scope, || root.sync()).ok());
-            if let Some(GitRestore { target, current, .. }) = index {
-                git_failed = git::apply_index(&self.root, target, current, &self.objects).err();
-            }
-            sync.and_then(|sync| sync.join().ok())
-        });
-        synced.unwrap_or_else(|| root.sync())?;
-        if let Some(error) = git_failed {
-            outcome.failed.push((PathText(b".git".to_vec()), error.message().to_owned()));
-        }
         let link = Link {
             name: None,
             message: Some(format!("after the restore of {}", target.id.short())),
@@ -363,11 +349,18 @@ impl Workspace<'_> {
             touched: touched.filter(|_| git.is_none()),
             ..Purpose::new(CheckpointKind::Restored, link)
         };
-        let mut shot = self.shoot(purpose.clone(), &Progress::default())?;
-        // What a rule hides is part of what the restore left all the same: a redo goes back to it.
-        let hidden = self.hidden(plan, &shot)?;
-        if !hidden.is_empty() {
-            shot = self.shoot(Purpose { force: hidden, ..purpose }, &Progress::default())?;
+        // What was restored is looked at while it goes to the disk.
+        let shot = while_syncing(&root, || {
+            if let Some(GitRestore { plan, target, current, .. }) = git
+                && git_failed.is_none()
+                && (plan.index || plan.head || !plan.refs.is_empty())
+            {
+                git_failed = git::apply_index(&self.root, target, current, &self.objects).err();
+            }
+            self.shoot_restored(plan, purpose)
+        })?;
+        if let Some(error) = git_failed {
+            outcome.failed.push((PathText(b".git".to_vec()), error.message().to_owned()));
         }
         self.verify(plan, &shot, &mut outcome)?;
         Self::require_ties(plan, &shot, &mut outcome);
@@ -381,4 +374,26 @@ impl Workspace<'_> {
         let Outcome { done: steps, failed, not_kept, .. } = outcome;
         Ok(Done { steps, failed, not_kept, restored_id, left: shot })
     }
+
+    /// A picture of what a restore left. What a rule hides is part of it all the same: a redo goes back to it.
+    fn shoot_restored(&self, plan: &Plan, purpose: Purpose) -> Result<Shot> {
+        let shot = self.shoot(purpose.clone(), &Progress::default())?;
+        let hidden = self.hidden(plan, &shot)?;
+        if hidden.is_empty() {
+            return Ok(shot);
+        }
+        self.shoot(Purpose { force: hidden, ..purpose }, &Progress::default())
+    }
+}
+
+/// Does some work while all that was written to the tree goes to the disk, once for the whole tree: a sync for each file would make the disk
+/// the limit of every restore. It is there when this returns.
+fn while_syncing<T>(root: &RootDir, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    thread::scope(|scope| {
+        let sync = thread::Builder::new().spawn_scoped(scope, || root.sync());
+        let done = work();
+        // Without a thread to spare, it is written now.
+        sync.ok().and_then(|sync| sync.join().ok()).unwrap_or_else(|| root.sync())?;
+        done
+    })
 }
