@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ic_base::Result;
+use ic_base::{Code, Result};
 use ic_events::Hash;
 use ic_store::{IndexEntry, path_from_bytes};
 
@@ -192,7 +192,13 @@ pub(crate) fn keep(writer: &Writer<'_>, text: Vec<u8>) -> Result<Index> {
 /// The text of an index that was kept. Nothing is written to the store meanwhile: its hundreds of pieces are read in one transaction.
 pub(crate) fn read(objects: &Objects, index: Index) -> Result<Arc<[u8]>> {
     let hash: Hash = index.0;
-    objects.at_one_moment(|| objects.read_once(&hash))
+    let read = objects.at_one_moment(|| objects.read_once(&hash));
+    read.map_err(|error| match error.code() {
+        Code::Corrupt => {
+            error.hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
+        }
+        _ => error,
+    })
 }
 
 /// Which of these states has the index as it is now; `None`: neither.

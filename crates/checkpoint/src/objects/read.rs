@@ -183,7 +183,7 @@ impl Objects {
 
     /// Whether the store has this object.
     pub fn has(&self, hash: &Hash) -> Result<bool> {
-        Ok(self.place(hash)?.is_some_and(|place| place.form != Form::Purged))
+        Ok(self.place(hash)?.is_some_and(|place| place.form != Form::Purged && !place.is_of_itself()))
     }
 
     /// What there is of this object.
@@ -192,6 +192,7 @@ impl Objects {
             None => Presence::Absent,
             Some(Place { form: Form::Purged, start, .. }) if start == NEVER_AGAIN => Presence::Purged,
             Some(Place { form: Form::Purged, .. }) => Presence::Lost,
+            Some(place) if place.is_of_itself() => Presence::Lost,
             Some(_) => Presence::Here,
         })
     }

@@ -161,6 +161,14 @@ pub(crate) struct Place {
     pub(super) size: i64,
 }
 
+impl Place {
+    /// Whether this is a list of one piece, which nothing that is cut has: an older version kept some texts of git's index as lists of
+    /// themselves, and nothing of them. Captured again, they are kept whole.
+    pub(super) fn is_of_itself(&self) -> bool {
+        self.form == Form::Pieces && self.size == 32
+    }
+}
+
 /// What was used last: a restore reads neighbours, and who captures compares what was just captured.
 #[derive(Default)]
 pub(crate) struct Recent {

@@ -7,6 +7,7 @@ use super::{Objects, PIECE, hash_of};
 use crate::tree::{Entry, Node, Tree};
 
 mod beside;
+mod lists;
 
 fn store() -> (tempfile::TempDir, Objects) {
     let dir = tempfile::tempdir().unwrap();

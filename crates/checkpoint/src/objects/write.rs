@@ -143,7 +143,8 @@ impl Writer<'_> {
         if !self.objects.remember(hash, bytes) {
             self.is_unread.store(true, Relaxed);
         }
-        let cuts: Vec<usize> = encoded.cuts().collect();
+        // What is cut before its first byte is not cut there: it would be a list of itself.
+        let cuts: Vec<usize> = encoded.cuts().filter(|cut| *cut > 0).collect();
         if bytes.len() <= SMALL_DIRECTORY || (cuts.is_empty() && bytes.len() <= PIECE) {
             return self.put(&self.trees, hash, Form::Whole, bytes);
         }
@@ -153,7 +154,7 @@ impl Writer<'_> {
         let mut pieces = Vec::with_capacity((cuts.len() + 1) * 32);
         let ends = cuts.into_iter().chain([bytes.len()]);
         let mut start = 0;
-        for end in ends.filter(|end| *end > 0) {
+        for end in ends {
             for piece in bytes[start..end].chunks(PIECE) {
                 pieces.extend_from_slice(&self.put(&self.trees, hash_of(piece), Form::Whole, piece)?);
             }
@@ -364,14 +365,15 @@ fn insert(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Result<i64> {
     Ok(id.unwrap_or_default())
 }
 
-/// Says where an object lies. One that another process kept meanwhile stays where it is; one that was lost, or is a piece of what was
-/// purged, has content again. No writer of a file's content comes so far with one that was purged.
+/// Says where an object lies. One that another process kept meanwhile stays where it is; one that was lost, that an older version kept as a
+/// list of itself, or that is a piece of what was purged, has content again. No writer of a file's content comes so far with one that was
+/// purged.
 fn index(tx: &Transaction<'_>, pack: i64, placed: &Placed) -> Result<()> {
     let Place { form, pack, start, size } = place(pack, placed);
     tx.execute(
         "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (hash) \
          DO UPDATE SET form = excluded.form, pack = excluded.pack, start = excluded.start, size = excluded.size \
-         WHERE objects.form = 2",
+         WHERE objects.form = 2 OR (objects.form = 1 AND objects.size = 32)",
         &[&placed.hash.as_slice(), &form.number(), &pack, &start, &size],
     )
     .map(|_| ())
