@@ -1,5 +1,6 @@
 //! The undo of one dispatch: what it did goes, what others did stays, and it comes back.
 
+mod effects;
 mod history;
 mod killed;
 mod kinds;

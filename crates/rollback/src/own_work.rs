@@ -5,6 +5,7 @@ mod branch;
 mod commits;
 mod history;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Seq, Timestamp};
@@ -16,10 +17,11 @@ use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_journal::table::RollbackRecord;
 use ic_phase::run;
+use ic_saga::{Action, Compensation, compensation};
 use ic_session::attribution::Attribution;
 use ic_session::call;
 use ic_store::Snapshot;
-use ic_worktree::Workspace;
+use ic_worktree::{TreeChanges, Workspace};
 
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
@@ -72,12 +74,31 @@ impl Span {
     }
 }
 
-/// What a dispatch that has ended did to the tree of its run, with the work that it began. Errors: `no_checkpoint` if the tree was not
-/// captured as it began, or as it ended, or is not kept any more.
+/// What the undo of a dispatch has done to the tree when it comes to its files: what its effects changed.
+#[derive(Default)]
+pub(super) struct Met {
+    /// The event of the look at the tree before them.
+    pub(super) since: Option<Seq>,
+    /// Oldest first.
+    pub(super) effects: Vec<TreeChanges>,
+}
+
+/// What an undo of one dispatch did to the tree.
+#[derive(Clone, Copy)]
+pub(super) struct Did<'d> {
+    /// What its effects changed, oldest first.
+    pub(super) effects: &'d [TreeChanges],
+    /// Its restores, which came after, oldest first.
+    pub(super) restores: &'d [Restore],
+}
+
+/// What a dispatch that has ended did to the tree of its run, with the work that it began. `met`: what its undo has done to it by now.
+/// Errors: `no_checkpoint` if the tree was not captured as it began, or as it ended, or is not kept any more.
 pub(super) fn of_dispatch(
     workspace: &Workspace<'_>,
     id: &DispatchId,
     descendants: &[DispatchId],
+    met: &Met,
 ) -> Result<OwnWork> {
     let ids: Vec<DispatchId> = std::iter::once(id).chain(descendants).cloned().collect();
     let (span, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
@@ -87,7 +108,8 @@ pub(super) fn of_dispatch(
         for own in &ids {
             recorded.extend(code::commits_of(snapshot, own)?.into_iter().rev().map(|commit| commit.sha));
         }
-        let since = (span.range.1, ic_events::head(snapshot)?.0);
+        let until = met.since.map_or_else(|| ic_events::head(snapshot).map(|head| head.0), Ok)?;
+        let since = (span.range.1, until);
         let since = Attribution::between(snapshot, &workspace.root, since, span.since)?;
         Ok((span, attribution, since, recorded))
     })?;
@@ -102,6 +124,9 @@ pub(super) fn of_dispatch(
     }
     let began = (span.range.0, span.since);
     history::replay(workspace, &history::Work { ids: &ids, began, undone_at: None }, &mut changes)?;
+    let known = changes.known();
+    let by_effects = met.effects.iter().flat_map(TreeChanges::made);
+    by_effects.filter(|change| known.contains(&change.path)).for_each(|change| changes.add(change));
     let dispatch = span.dispatch;
     require_one_branch(workspace, &dispatch, &attribution.looks)?;
     let others = attribution.workers.iter().any(|other| !ids.contains(&other.id));
@@ -130,20 +155,22 @@ pub(super) fn of_dispatch(
 }
 
 /// What there is to be merged out of the tree so that the work of an undo comes back, and a tree with that work. `is_whole`: the undo was
-/// finished; `restores`: those of it. `None`: nothing is to be merged, because there is nothing, or because a database is restored whole.
+/// finished; `did`: what it did to the tree. `None`: nothing is to be merged, because there is nothing, or because a database is restored whole.
 pub(super) fn again(
     workspace: &Workspace<'_>,
     undo: &RollbackRecord,
     is_whole: bool,
-    restores: &[Restore],
+    Did { effects, restores }: Did<'_>,
 ) -> Result<Option<(Own, CheckpointId)>> {
-    let Some(mut own) = ic_worktree::changed_by(workspace, restores)? else { return Ok(None) };
-    let first = restores.first().map(|first| first.safety_id.clone());
+    let Some(mut own) = ic_worktree::changed_by(workspace, effects, restores)? else { return Ok(None) };
+    let first = restores.first().map(|first| &first.safety_id);
+    let first = first.or(effects.first().map(TreeChanges::before)).cloned();
     let work: Vec<DispatchId> = undo.only().into_iter().chain(undo.descendants()).collect();
     let Some((id, descendants)) = work.split_first().filter(|_| is_whole) else {
         return Ok(first.map(|first| (own, first)));
     };
     let left = restores.last().and_then(|last| last.restored_id.as_ref());
+    let left = left.or(effects.last().and_then(TreeChanges::after));
     let found = workspace.kernel.read(|snapshot| {
         let Ok(span) = Span::of(snapshot, &workspace.root, id, descendants) else { return Ok(None) };
         let attribution = span.attribution(snapshot, &workspace.root)?;
@@ -158,6 +185,35 @@ pub(super) fn again(
     history::replay(workspace, &history::Work { ids: &work, began, undone_at: Some(undone_at) }, &mut own)?;
     let target = first.unwrap_or(span.ended);
     Ok((!own.is_empty()).then_some((own, target)))
+}
+
+/// The paths that are of the work which an undo of one dispatch undid, or files that its effects restore by themselves.
+pub(super) fn paths_of(workspace: &Workspace<'_>, undo: &RollbackRecord) -> Result<BTreeSet<Vec<u8>>> {
+    let work: Vec<DispatchId> = undo.only().into_iter().chain(undo.descendants()).collect();
+    let Some((id, descendants)) = work.split_first() else { return Ok(BTreeSet::new()) };
+    let is_its = |one: &Compensation| one.dispatch_id.as_ref().is_some_and(|id| work.contains(id));
+    let (found, effects) = workspace.kernel.read(|snapshot| {
+        let effects = compensation::list(snapshot, &undo.run_id)?;
+        // What is not kept any more cannot be told from others' work.
+        let Ok(span) = Span::of(snapshot, &workspace.root, id, descendants) else {
+            return Ok((None, effects));
+        };
+        Ok((Some(span.attribution(snapshot, &workspace.root)?), effects))
+    })?;
+    let mut paths = files_of(effects.iter().filter(|one| is_its(one)));
+    if let Some(attribution) = found {
+        paths.extend(changes_of(workspace, &attribution, &work)?.paths());
+    }
+    Ok(paths)
+}
+
+/// The files that undoing these effects restores by itself.
+pub(super) fn files_of<'c>(effects: impl Iterator<Item = &'c Compensation>) -> BTreeSet<Vec<u8>> {
+    let files = effects.filter_map(|compensation| match &compensation.action {
+        Action::RestoreFiles { files } => Some(files),
+        _ => None,
+    });
+    files.flatten().map(|file| file.path.0.clone()).collect()
 }
 
 /// What differs between the looks at the tree, as far as it is of the work.

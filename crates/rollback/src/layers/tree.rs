@@ -54,6 +54,9 @@ impl Layer for Tree {
                 report.status = RestoreStatus::Restored;
             }
         }
+        if site.is_dry() {
+            name_what_effects_restore(&mut report, work);
+        }
         work.own_commits.clone_from(&goal.own_commits);
         work.commits = match &report.git {
             Some(git) => {
@@ -81,6 +84,17 @@ impl Layer for Tree {
     }
 }
 
+/// Says of paths that stay that the undo of an effect, which comes before, restores them all the same.
+fn name_what_effects_restore(report: &mut Report, work: &Work) {
+    let effects = work.effects.iter().flat_map(|effects| &effects.compensations);
+    let restored = own_work::files_of(effects);
+    for (path, why) in &mut report.plan.skipped {
+        if restored.contains(&path.0) {
+            *why += "; but the undo of an effect restores it: what is there is saved in a checkpoint first";
+        }
+    }
+}
+
 /// Where the tree of a rollback goes.
 struct Goal<'a> {
     workspace: Workspace<'a>,
@@ -100,8 +114,9 @@ impl<'a> Goal<'a> {
         let run = &covered.run;
         if let Some(only) = &covered.cut.only {
             let workspace = Workspace::of_run(kernel, run, settings)?;
+            let met = around::met(&workspace, covered.remembered())?;
             let own_work::OwnWork { before: target, changes, commits } =
-                own_work::of_dispatch(&workspace, only, &covered.cut.descendants)?;
+                own_work::of_dispatch(&workspace, only, &covered.cut.descendants, &met)?;
             require_whole_project(covered, &target, "undo the record alone: --layer=workflow")?;
             let (strategy, keep) = (Strategy::FilesOnly, BTreeSet::new());
             let (work, own_commits) = (Some(changes), Some(commits));

@@ -11,6 +11,7 @@ use ic_checkpoint::restore::journal;
 use ic_checkpoint::restore::reverse::{Own, Past, Undone, Whose};
 use ic_dispatch::dispatch;
 use ic_events::EventType;
+use ic_journal::kept::goes_of;
 use ic_journal::made::safety_of;
 use ic_journal::table::{self, RollbackRecord};
 use ic_journal::{Layer, RollbackStatus, steps};
@@ -115,6 +116,7 @@ fn restored(
     all: &[RollbackRecord],
 ) -> Result<HashMap<CheckpointId, Whose>> {
     let mut made: HashMap<CheckpointId, (Whose, Range<Seq>)> = HashMap::new();
+    let mut whose_left = HashMap::new();
     for one in all.iter().filter(|one| one.layers.contains(&Layer::Files)) {
         let whose = if one.only().is_some()
             || matches!(one.status, RollbackStatus::Undone | RollbackStatus::Aborted)
@@ -127,14 +129,17 @@ fn restored(
                 None => Whose::Others,
             }
         };
-        let safeties = steps::of_rollback(snapshot, &one.id)?;
+        let steps = steps::of_rollback(snapshot, &one.id)?;
         let during = put_back(snapshot, one)?;
-        made.extend(safeties.iter().flat_map(safety_of).map(|safety| (safety, (whose, during.clone()))));
+        if one.only().is_some() {
+            let looks = steps.iter().flat_map(goes_of).filter_map(|(_, after)| after);
+            whose_left.extend(looks.map(|after| (CheckpointId::from_ledger(after), Whose::Undone)));
+        }
+        made.extend(steps.iter().flat_map(safety_of).map(|safety| (safety, (whose, during.clone()))));
     }
     let again = made_again(snapshot, &workspace.root, all)?;
     let restores = journal::finished(snapshot, &workspace.root)?;
     let mut replaced = HashSet::new();
-    let mut whose = HashMap::new();
     for one in &restores {
         let is_again = again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
         let of_it = made.get(&one.safety_id);
@@ -147,9 +152,9 @@ fn restored(
             known => known,
         };
         replaced.insert(&one.safety_id);
-        whose.extend(one.restored_id.clone().zip(back));
+        whose_left.extend(one.restored_id.clone().zip(back));
     }
-    Ok(whose)
+    Ok(whose_left)
 }
 
 /// The last looks at work that was undone alone and came back, and when it did: where its undo had restored nothing, that is what was
@@ -276,8 +281,9 @@ fn histories(
 }
 
 fn whose(window: &Window<'_>, path: &[u8], work: &Work<'_>, facts: &Facts, at: Option<Seq>) -> Whose {
-    if window.is_restore() {
-        return facts.restored.get(&window.to.id).copied().unwrap_or(Whose::Others);
+    let restored = facts.restored.get(&window.to.id).copied();
+    if let Some(whose) = restored.or(window.is_restore().then_some(Whose::Others)) {
+        return whose;
     }
     let owners = window.owners(path);
     let is_of = |ids: &[DispatchId]| {

@@ -21,14 +21,20 @@ use super::as_if::{AsIf, differences, paths_of};
 use super::request::{Report, Request, Watch};
 use super::{planned, run};
 
-/// What restores of a workspace changed that undid one piece of work, oldest first. `None`: nothing of that is merged, because one changed a
-/// database with what stands beside it, which is restored whole.
-pub fn changed_by(workspace: &Workspace<'_>, restores: &[Restore]) -> Result<Option<Own>> {
+/// What the undo of one piece of work changed in a workspace: its `effects` first, then its restores, oldest first. `None`: nothing of that is
+/// merged, because one changed a database with what stands beside it, which is restored whole.
+pub fn changed_by(
+    workspace: &Workspace<'_>,
+    effects: &[TreeChanges],
+    restores: &[Restore],
+) -> Result<Option<Own>> {
     let is_side = |path: &Vec<u8>| DATABASE_SIDE_SUFFIXES.iter().any(|suffix| path.ends_with(suffix));
-    if paths_of(workspace, restores)?.iter().any(is_side) {
+    let of_effects = effects.iter().flat_map(TreeChanges::paths);
+    if of_effects.chain(paths_of(workspace, restores)?).any(|path| is_side(&path)) {
         return Ok(None);
     }
     let mut work = Own::default();
+    effects.iter().flat_map(TreeChanges::made).for_each(|change| work.add(change));
     for restore in restores {
         changes_of(workspace, restore)?.into_iter().for_each(|change| work.add(change));
     }
@@ -220,6 +226,26 @@ impl TreeChanges {
 
     pub(super) fn tree_before(&self) -> &Hash {
         &self.before.tree
+    }
+
+    /// The newer checkpoint; `None`: the tree as it was looked at.
+    pub fn after(&self) -> Option<&CheckpointId> {
+        self.after_id.as_ref()
+    }
+
+    /// What was changed, as it was.
+    pub fn made(&self) -> impl Iterator<Item = Difference> + '_ {
+        self.differences.iter().cloned().map(|Difference { path, before, after }| Difference {
+            path,
+            before: after,
+            after: before,
+        })
+    }
+
+    /// The part of it at these paths; `None`: nothing.
+    pub fn at(mut self, paths: &BTreeSet<Vec<u8>>) -> Option<Self> {
+        self.differences.retain(|difference| paths.contains(&difference.path));
+        (!self.differences.is_empty()).then_some(self)
     }
 
     fn paths(&self) -> impl Iterator<Item = Vec<u8>> + '_ {

@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use ic_base::{CheckpointId, Result};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::lock::Mode;
-use ic_checkpoint::record::{Kind, Link};
+use ic_checkpoint::record::{self, Kind, Link};
 use ic_checkpoint::restore::journal::Restore;
 use ic_journal::kept::goes_of;
 use ic_journal::steps::{self, Happening, Step, StepKind};
 use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
-use ic_saga::Action;
 use ic_worktree::shot::Purpose;
 use ic_worktree::{TreeChanges, Workspace, changes_between};
 use serde_json::{Value, json};
 
 use crate::compensation::{Saga, UndoPlan};
 use crate::layers::layer::has_tree;
+use crate::own_work::{self, Met};
 
 /// Captures the tree before effects are undone, whose scripts may change any of it, and records that with the step; returns what is known
 /// of the tree around them. Nothing is captured where no effect is left, or the rollback means nothing of the tree.
@@ -27,8 +27,7 @@ pub(crate) fn keep_before_effects(
     step: &Step,
     plan: &UndoPlan,
 ) -> Result<Value> {
-    // Others may work on beside the undo of one dispatch: what differs then around its effects need not be theirs.
-    if plan.undo().next().is_none() || !has_tree(&remembered.layers) || remembered.only().is_some() {
+    if plan.undo().next().is_none() || !has_tree(&remembered.layers) {
         return Ok(step.detail.clone());
     }
     let keep = |id: &str| {
@@ -36,7 +35,7 @@ pub(crate) fn keep_before_effects(
         goes.push((id.to_owned(), None));
         goes
     };
-    keep_tree(saga, remembered, step, ("before", files_of_effects(plan)), keep)
+    keep_tree(saga, remembered, step, ("before", own_work::files_of(plan.undo())), keep)
 }
 
 /// Captures the tree after effects were undone, if it was captured before; returns what is known of it.
@@ -58,7 +57,7 @@ pub(crate) fn keep_after_effects(
         }
         goes
     };
-    keep_tree(saga, remembered, &step, ("after", files_of_effects(plan)), keep)
+    keep_tree(saga, remembered, &step, ("after", own_work::files_of(plan.undo())), keep)
 }
 
 /// The checkpoints of the tree around each go at the effects of a rollback, as [`goes_of`].
@@ -72,15 +71,16 @@ pub(crate) fn done_by_effects(
     Ok(goes.into_iter().map(|(before, after)| (id(before), after.map(id))).collect())
 }
 
-/// The files that undoing puts back by itself: they are captured whatever the rules hide.
-fn files_of_effects(plan: &UndoPlan) -> BTreeSet<Vec<u8>> {
-    let files = plan.undo().filter_map(|compensation| match &compensation.action {
-        Action::RestoreFiles { files } => Some(files),
-        _ => None,
-    });
-    files.flatten().map(|file| file.path.0.clone()).collect()
+/// What the undo of one dispatch has done to the tree when it comes to its files; nothing where it has not begun.
+pub(super) fn met(workspace: &Workspace<'_>, undo: Option<&RollbackRecord>) -> Result<Met> {
+    let Some(undo) = undo else { return Ok(Met::default()) };
+    let goes = done_by_effects(workspace.kernel, undo)?;
+    let Some((before, _)) = goes.first() else { return Ok(Met::default()) };
+    let since = workspace.kernel.read(|snapshot| record::get(snapshot, before))?.seq;
+    Ok(Met { since: Some(since), effects: changed_by_effects(workspace, undo, &[])? })
 }
 
+/// Captures the tree as it is, whatever the rules hide of `force`, and records that with the step.
 fn keep_tree(
     saga: &Saga<'_>,
     remembered: &RollbackRecord,
@@ -109,13 +109,19 @@ fn keep_tree(
     Ok(known)
 }
 
-/// What each go at the effects of a rollback changed in the tree, oldest first. `restores`: those of the rollback, oldest first.
+/// What each go at the effects of a rollback changed in the tree, oldest first. `restores`: those of the rollback, oldest first. Others may work
+/// on beside the undo of one dispatch: of what changed around its effects, theirs is what that work changed, or they restore by themselves.
 pub(super) fn changed_by_effects(
     workspace: &Workspace<'_>,
     remembered: &RollbackRecord,
     restores: &[Restore],
 ) -> Result<Vec<TreeChanges>> {
-    let goes = done_by_effects(workspace.kernel, remembered)?;
+    let mut goes = done_by_effects(workspace.kernel, remembered)?;
+    let is_of_one = remembered.only().is_some();
+    if is_of_one {
+        // Where the process died, nobody can tell what is of its effects.
+        goes.retain(|(_, after)| after.is_some());
+    }
     let mut changes = Vec::new();
     for (at, (before, after)) in goes.iter().enumerate() {
         // Where the process died, all until the next look at the tree counts as the effects' work.
@@ -123,5 +129,9 @@ pub(super) fn changed_by_effects(
         let after = after.as_ref().or(next).or_else(|| restores.first().map(|restore| &restore.safety_id));
         changes.extend(changes_between(workspace, before, after)?);
     }
-    Ok(changes)
+    if !is_of_one || changes.is_empty() {
+        return Ok(changes);
+    }
+    let paths = own_work::paths_of(workspace, remembered)?;
+    Ok(changes.into_iter().filter_map(|changes| changes.at(&paths)).collect())
 }

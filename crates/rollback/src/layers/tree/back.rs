@@ -230,7 +230,8 @@ impl TreeBack<'_> {
         let Some(one) = &self.of_one else { return Ok(None) };
         // What is aborted was never whole: only what it changed goes back.
         let is_whole = course == Course::Undo;
-        let Some((work, target)) = own_work::again(&self.workspace, one, is_whole, &self.restores)? else {
+        let did = own_work::Did { effects: &self.effects, restores: &self.restores };
+        let Some((work, target)) = own_work::again(&self.workspace, one, is_whole, did)? else {
             return Ok(None);
         };
         let request = RestoreRequest {

@@ -1,0 +1,93 @@
+//! What the undo of a dispatch's effects changes in the tree is part of it: it is saved before, and comes back.
+
+use ic_testkit::World;
+use serde_json::json;
+
+use super::{begin, end, stays, undo, with_base};
+
+/// A dispatch that changed `b.txt` and made `made`, with effects that are undone like this, the last first.
+fn with_effects(all: &[&[&str]]) -> (World, String) {
+    let world = with_base("b.txt", "b\n");
+    let id = begin(&world, "work");
+    for (n, how) in all.iter().enumerate() {
+        let step = format!("step{n}");
+        let add = ["compensation", "add", &world.run, "--step", &step, "--dispatch", &id];
+        world.ic(&[&add, *how].concat());
+    }
+    world.write("b.txt", "of the work\n");
+    world.write("made", "made\n");
+    end(&world, &id);
+    (world, id)
+}
+
+fn both(world: &World) -> (Option<String>, Option<String>) {
+    (world.read("b.txt"), world.read("made"))
+}
+
+#[test]
+fn what_the_undo_of_an_effect_changed_comes_back_with_the_work() {
+    for how in [
+        &["--restore-file", "b.txt"][..],
+        &["--shell", "rm -f made"],
+        &["--shell", "echo undone > b.txt"],
+        &["--shell", "echo undone > b.txt; echo other > made"],
+    ] {
+        let (world, id) = with_effects(&[how]);
+        let before = both(&world);
+        let undone = (Some("b\n".to_owned()), None);
+        for round in 0..2 {
+            let planned = world.cli.run(undo(&id, &["--dry-run"]));
+            let done = world.cli.run(undo(&id, &["--yes"]));
+            assert_eq!((planned.code, done.code), (Some(0), Some(0)), "{how:?}, {round}: {done:?}");
+            assert_eq!(both(&world), undone, "{how:?}, {round}");
+            world.cli.json(["redo", "--without-effects", "--yes", "--json"]);
+            assert_eq!(both(&world), before, "{how:?}, {round}: redone");
+        }
+    }
+}
+
+#[test]
+fn what_it_changed_comes_back_when_the_undo_is_aborted() {
+    let (world, id) = with_effects(&[&["--shell", "exit 1"], &["--restore-file", "b.txt"]]);
+    let before = both(&world);
+    let outcome = world.cli.run(undo(&id, &["--yes"]));
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    world.cli.ok(["rollback", "abort", "@", "--yes"]);
+    assert_eq!(both(&world), before);
+}
+
+/// An ignored file is in no checkpoint but those around the effects.
+#[test]
+fn what_others_wrote_since_is_saved_before_an_effect_restores_the_file() {
+    for (ignored, flag) in
+        [("x.ign", None), ("b.txt", Some("--force-files")), ("b.txt", Some("--keep-theirs"))]
+    {
+        let world = with_base("b.txt", "b\n");
+        world.write(".gitignore", "*.ign\n");
+        world.commit("rules");
+        let id = begin(&world, "work");
+        let add = ["compensation", "add", &world.run, "--step", "cfg", "--dispatch", &id];
+        world.ic(&[&add[..], &["--restore-file", ignored]].concat());
+        world.write(ignored, "of the work\n");
+        world.write("made", "made\n");
+        end(&world, &id);
+        world.write(ignored, "of a person\n");
+        let call = |how| [undo(&id, &[how]), flag.into_iter().collect()].concat();
+        let plan = world.cli.json(call("--dry-run"));
+        if flag != Some("--force-files") {
+            let why = &stays(&plan)[0].1;
+            assert!(why.contains("the undo of an effect restores it"), "{flag:?}: {plan}");
+        }
+        world.cli.ok(call("--yes"));
+        assert_ne!(world.read(ignored).as_deref(), Some("of a person\n"), "{flag:?}");
+        let list = world.cli.json(["checkpoint", "list", "--json"]);
+        let holds = |one: &serde_json::Value| {
+            let id = one["id"].as_str().expect("an id");
+            world.cli.run(["checkpoint", "cat", id, ignored]).stdout == "of a person\n"
+        };
+        assert!(list.as_array().expect("a list").iter().any(holds), "{flag:?}: {list}");
+        world.cli.json(["redo", "--yes", "--json"]);
+        assert_eq!(world.read(ignored).as_deref(), Some("of a person\n"), "{flag:?}");
+        assert_eq!(json!(world.read("made")), json!("made\n"), "{flag:?}");
+    }
+}
