@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ic_testkit::{Cli, Ending, git_in, write_in};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::json;
 
 use crate::world::{create, project, restore, step, told, tree};
 
@@ -432,4 +433,48 @@ fn a_stash_entry_comes_back_though_another_work_tree_has_its_branch_by_now() {
     git_in(cli.root(), &["worktree", "add", "-q", "-b", "aside", other.to_str().expect("a name")]);
     cli.ok(["checkpoint", "undo", "--yes"]);
     assert_eq!(entries(), 1);
+}
+
+#[test]
+fn a_repository_inside_is_named_where_its_files_go_back() {
+    let cli = project();
+    let library = cli.root().join("lib");
+    fs::create_dir(&library).expect("a directory");
+    git_in(&library, &["init", "-q"]);
+    write_in(&library, "l", "one\n");
+    write_in(cli.root(), "a", "one\n");
+    git_in(&library, &["add", "."]);
+    git_in(&library, &["commit", "-qm", "one"]);
+    let id = create(&cli);
+    write_in(cli.root(), "a", "two\n");
+    let report = restore(&cli, &id);
+    assert_eq!(report["skipped"], json!([]), "nothing in it changes: {report}");
+    write_in(&library, "l", "two\n");
+    git_in(&library, &["commit", "-qam", "two"]);
+    let report = restore(&cli, &id);
+    let named = told(&report, "skipped", "reason");
+    assert!(
+        named.len() == 1 && named[0].0 == "lib" && named[0].1.contains("repository of its own"),
+        "{report}"
+    );
+    assert_eq!(fs::read_to_string(library.join("l")).expect("it is there"), "one\n");
+    assert_eq!(git_in(&library, &["log", "-1", "--format=%s"]).trim(), "two");
+}
+
+/// Git applies nothing of a patch that changes a binary file.
+#[test]
+fn a_patch_names_the_binary_files_in_it() {
+    let cli = project();
+    write_in(cli.root(), "a", "one\n");
+    write_in(cli.root(), "bin", "\0one");
+    let id = create(&cli);
+    write_in(cli.root(), "a", "two\n");
+    let said = |cli: &Cli| cli.run(["checkpoint", "diff", &id, "--unified"]).stderr;
+    assert!(!said(&cli).contains("bin"), "{}", said(&cli));
+    write_in(cli.root(), "bin", "\0two");
+    assert!(
+        said(&cli).contains("bin: a binary file, for which git apply refuses all of it"),
+        "{}",
+        said(&cli)
+    );
 }

@@ -475,3 +475,24 @@ fn a_rollback_that_is_shown_names_the_command_that_brings_it_back() {
     world.ic(&["run", "advance", &world.run]);
     assert_eq!(way(&shown()), None, "{}", shown());
 }
+
+/// As what is checked out and what lies in the stash.
+#[test]
+fn what_was_staged_since_refuses_a_redo() {
+    let world = in_git().begun();
+    world.write("b", "b\n");
+    world.commit("base");
+    world.advance();
+    world.write("x", "x\n");
+    world.git(&["add", "x"]);
+    world.cli.ok(["undo", "created", "--yes"]);
+    world.write("b", "staged\n");
+    world.git(&["add", "b"]);
+    world.write("b", "b\n");
+    let error = refused(&world, &["redo", "--yes"], "file_conflict");
+    assert!(error.contains("changed since: what is staged"), "{error}");
+    assert_eq!(world.git(&["show", ":b"]), "staged");
+    world.git(&["reset", "-q", "b"]);
+    world.cli.ok(["redo", "--yes"]);
+    assert_eq!(world.git(&["diff", "--cached", "--name-only"]), "x");
+}

@@ -157,6 +157,12 @@ impl Printer<'_> {
         } else {
             (self.contents.of(before)?, self.contents.newer(difference)?)
         };
+        if [&old, &new].into_iter().flatten().any(|content| unified::is_binary(content)) {
+            let name = path_text(&path_from_bytes(&difference.path));
+            self.unheld
+                .borrow_mut()
+                .push(format!("{name}: a binary file, for which git apply refuses all of it"));
+        }
         let side = |state: Option<&State>, content| Side { content, mode: git_mode(state) };
         let (old, new) = (side(before, old.as_deref()), side(after, new.as_deref()));
         let mut line = |kind: Kind, text: &[u8]| -> io::Result<()> {

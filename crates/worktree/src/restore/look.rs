@@ -42,6 +42,10 @@ pub(super) struct Meant<'a> {
     pub(super) is_without: bool,
 }
 
+/// What of a repository inside of the tree no checkpoint has.
+const NESTED: &str =
+    "it is a repository of its own: its files are restored, what its git has checked out or staged is not";
+
 /// What of a submodule no checkpoint has, and git does.
 const SUBMODULE: &str = "it is a submodule, whose history git keeps: `git submodule update` brings it back";
 
@@ -258,6 +262,13 @@ impl Workspace<'_> {
             if [&here, &there].into_iter().flatten().any(|state| !state.is_content()) {
                 open.push((PathText(path), reason));
             }
+        }
+        let nested = |path: &Vec<u8>| {
+            !plan.skipped.iter().any(|(skipped, _)| skipped.0 == *path)
+                && plan.steps.iter().any(|step| step.path.0 != *path && is_at_or_below(&step.path.0, path))
+        };
+        for path in shot.captured.nested_git.iter().filter(|path| nested(path)) {
+            open.push((PathText(path.clone()), NESTED.to_owned()));
         }
         // Rules hide far more than is listed; what the caller named is told of all the same.
         for (path, reason) in passed {

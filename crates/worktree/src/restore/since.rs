@@ -69,8 +69,17 @@ pub fn changed_since(
     let here = now.manifest.git.as_ref();
     if has_git && !known.iter().any(|state| is_same_place(state.git.as_ref(), here)) {
         changed.push(Changed::git(known.last().and_then(|left| left.git.as_ref()), here));
+    } else if has_git && is_staged_since(&known, here) {
+        changed.push(Changed { path: PathText(b".git".to_vec()), shown: "what is staged".to_owned() });
     }
     Ok(changed)
+}
+
+/// Whether the index is none of these, the last of which another one left: where they all have the same it stays as it is.
+fn is_staged_since(known: &[Known], here: Option<&GitState>) -> bool {
+    let indexes: BTreeSet<Hash> =
+        known.iter().filter_map(|state| state.git.as_ref()).map(|git| git.index.0).collect();
+    indexes.len() > 1 && here.is_some_and(|here| !indexes.contains(&here.index.0))
 }
 
 /// Something that others changed since.

@@ -114,6 +114,9 @@ fn headline(tree: &Report, is_back: bool) -> String {
             let planned = if is_planned { format!(": {}", tally(tree)) } else { String::new() };
             format!(", {what}{planned}\n")
         }
+        0 if is_exact && !tree.is_whole && !is_back => {
+            format!(": none that is to be restored differs from checkpoint {id}\n")
+        }
         0 if is_exact => format!(": as checkpoint {id} has them\n"),
         0 => format!(": nothing to restore from checkpoint {id}{but}\n"),
         _ if is_planned => format!(", as checkpoint {id} has them{but}: {}\n", tally(tree)),
