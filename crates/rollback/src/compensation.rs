@@ -10,9 +10,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use ic_base::{Code, CompensationId, Diagnosis, Result, RollbackId, RunId};
+use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, Result, RollbackId, RunId};
+use ic_checkpoint::capture::Progress;
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::record::{Kind, Link};
 use ic_dispatch::dispatch::{self, Filter};
 use ic_events::Cut;
 use ic_kernel::worker::living;
@@ -29,7 +31,9 @@ pub use attempts::Undoing;
 pub use plan::{Scope, UndoPlan, plan};
 pub use saga::{Saga, Sink, Unwatched};
 
+use crate::own_work;
 use ic_kernel::Kernel;
+use ic_worktree::shot::Purpose;
 use ic_worktree::{Settings, Workspace, paths_in_root};
 
 /// How the effect of a step is undone, as somebody declares it.
@@ -207,6 +211,8 @@ pub struct Report {
     pub pivot: Option<String>,
     /// Whether the run is closed because something failed, until it is undone.
     pub is_closed: bool,
+    /// The checkpoint of the tree before files were restored; `None`: none was to be.
+    pub safety_id: Option<CheckpointId>,
     /// What the real call would answer instead of undoing, with the same flags; only of a dry run.
     pub refusal: Option<Diagnosis>,
 }
@@ -240,6 +246,7 @@ pub fn run(
     saga.interrupted = request.interrupted.clone();
     leave(&saga, request.skip.0, request.skip.1, None)?;
     let plan = make()?;
+    let safety_id = keep_before_files(&saga, &plan)?;
     let was_closed = saga.run()?.status == RunStatus::RollingBack;
     if plan.undo().next().is_some() {
         saga.close()?;
@@ -267,6 +274,7 @@ pub fn run(
         left,
         pivot: plan.pivot,
         is_closed,
+        safety_id,
         refusal: None,
     })
 }
@@ -295,8 +303,29 @@ fn preview(kernel: &Kernel, run: &Run, request: &Request<'_>) -> Result<Report> 
         left: plan.left().cloned().collect(),
         pivot: plan.pivot,
         is_closed: false,
+        safety_id: None,
         refusal,
     })
+}
+
+/// Captures the tree before files are restored in it: what stands in their place may be in no checkpoint yet.
+fn keep_before_files(saga: &Saga<'_>, plan: &UndoPlan) -> Result<Option<CheckpointId>> {
+    let force = own_work::files_of(plan.undo());
+    if force.is_empty() {
+        return Ok(None);
+    }
+    let run = saga.run()?;
+    let workspace = Workspace::of_run(saga.kernel, &run, saga.settings)?;
+    let _held = workspace.lock(Mode::Shared)?;
+    let link = Link {
+        run_id: Some(run.id.clone()),
+        message: Some("before effects are undone that restore files".to_owned()),
+        ..Link::default()
+    };
+    let purpose = Purpose { force, ..Purpose::new(Kind::Safety, link) };
+    let shot = workspace.shoot(purpose, &Progress::default())?;
+    saga.write(|tx, now| shot.record(tx, now, Some(run.epoch)))?;
+    Ok(Some(shot.id().clone()))
 }
 
 /// Errors: `compensation_not_found` for a step none of whose compensations `is_meant`.

@@ -125,3 +125,18 @@ fn pruning_leaves_what_an_undo_needs() {
     let found = fs::read_to_string(project.root().join("settings")).expect("the file");
     assert_eq!(found, "only the compensation has this");
 }
+
+/// Whoever wrote it, and though a rule ignores it.
+#[test]
+fn what_stands_in_their_place_is_saved_first() {
+    let project = project();
+    project.write(".gitignore", "*.log\n");
+    project.write("a.log", "old\n");
+    declare(&project, &[Path::new("a.log")]);
+    project.write("a.log", "written since\n");
+    let report = undo(&project, "", 0);
+    assert_eq!(fs::read_to_string(project.root().join("a.log")).expect("the file"), "old\n");
+    let kept = text(&report["safety_checkpoint_id"]);
+    assert_eq!(project.ok(&format!("checkpoint cat {kept} a.log")), "written since");
+    assert_eq!(undo(&project, "", 0)["safety_checkpoint_id"], json!(null), "nothing is left to restore");
+}

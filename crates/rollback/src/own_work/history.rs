@@ -57,7 +57,8 @@ impl Undo {
 /// What is needed to tell whose a change is.
 struct Facts {
     undos: Vec<Undo>,
-    /// Whose the changes of restores are, by what they left; of those that are not in it nothing is told.
+    /// Whose the changes of restores, and of effects of undos of one dispatch, are, by what they left; of those that are not in it nothing is
+    /// told.
     restored: HashMap<CheckpointId, Whose>,
     attribution: Attribution,
 }
@@ -281,9 +282,9 @@ fn histories(
 }
 
 fn whose(window: &Window<'_>, path: &[u8], work: &Work<'_>, facts: &Facts, at: Option<Seq>) -> Whose {
-    let restored = facts.restored.get(&window.to.id).copied();
-    if let Some(whose) = restored.or(window.is_restore().then_some(Whose::Others)) {
-        return whose;
+    let restored = || facts.restored.get(&window.to.id).copied().unwrap_or(Whose::Others);
+    if window.is_restore() {
+        return restored();
     }
     let owners = window.owners(path);
     let is_of = |ids: &[DispatchId]| {
@@ -293,6 +294,9 @@ fn whose(window: &Window<'_>, path: &[u8], work: &Work<'_>, facts: &Facts, at: O
         Whose::Work
     } else if facts.undos.iter().any(|undo| undo.stands_at(at) && is_of(&undo.work)) {
         Whose::Undone
+    } else if owners.is_empty() {
+        // The effects of an undo, or a person.
+        restored()
     } else {
         Whose::Others
     }

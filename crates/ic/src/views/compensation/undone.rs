@@ -21,6 +21,8 @@ shape! {
         held_by: Option<String> = report.pivot.clone(),
         /// Whether the run stays closed (`rolling_back`) until more is undone.
         closed: bool = report.is_closed,
+        /// The checkpoint of the tree before files were restored in it; null if none was to be.
+        safety_checkpoint_id: Option<String> = report.safety_id.as_ref().map(ToString::to_string),
         /// The call that resumes with the rest.
         resume: Option<String> = resume.map(str::to_owned),
         /// Of a dry run: why the real call would be refused; left out if it would not be.
@@ -114,6 +116,9 @@ pub(crate) fn report(report: &Report, resume: Option<&str>) -> String {
     report.results.iter().for_each(|one| table.row(result(one)));
     if !report.results.is_empty() {
         out += &table.render("");
+    }
+    if let Some(safety) = &report.safety_id {
+        out += &format!("  the old content is kept in checkpoint {}\n", safety.short());
     }
     if report.left.is_empty() {
         return out + &others;

@@ -110,7 +110,8 @@ fn keep_tree(
 }
 
 /// What each go at the effects of a rollback changed in the tree, oldest first. `restores`: those of the rollback, oldest first. Others may work
-/// on beside the undo of one dispatch: of what changed around its effects, theirs is what that work changed, or they restore by themselves.
+/// on beside the undo of one dispatch: of what changed around its effects, only the paths of that work count, and files that the effects
+/// restore by themselves.
 pub(super) fn changed_by_effects(
     workspace: &Workspace<'_>,
     remembered: &RollbackRecord,
