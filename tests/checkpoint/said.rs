@@ -478,3 +478,23 @@ fn a_patch_names_the_binary_files_in_it() {
         said(&cli)
     );
 }
+
+#[test]
+fn a_preview_says_that_what_a_rule_hides_now_is_not_compared() {
+    let cli = project();
+    git_in(cli.root(), &["init", "-q"]);
+    write_in(cli.root(), "a", "a");
+    let id = create(&cli);
+    write_in(cli.root(), "junk.tmp", "junk");
+    write_in(cli.root(), ".gitignore", "*.tmp\n");
+    let told = |report: &serde_json::Value| {
+        report["warnings"].as_array().into_iter().flatten().any(|one| one["code"] == "rules_change")
+    };
+    let plan = cli.json(["checkpoint", "restore", &id, "--dry-run", "--json"]);
+    assert!(told(&plan), "{plan}");
+    let report = restore(&cli, &id);
+    assert_eq!(report["differs"][0]["path"], "junk.tmp", "{report}");
+    write_in(cli.root(), "a", "b");
+    let plan = cli.json(["checkpoint", "restore", &id, "--dry-run", "--json"]);
+    assert!(!told(&plan), "no rule changes: {plan}");
+}

@@ -49,6 +49,19 @@ const NESTED: &str =
 /// What of a submodule no checkpoint has, and git does.
 const SUBMODULE: &str = "it is a submodule, whose history git keeps: `git submodule update` brings it back";
 
+/// A warning of a preview in which ignore rules change: what they hide now nobody has compared.
+fn rules_go_back(plan: &Plan) -> Option<Warning> {
+    let is_of_rules = |path: &PathText| path.0.rsplit(|byte| *byte == b'/').next() == Some(b".gitignore");
+    let step = plan.steps.iter().find(|step| is_of_rules(&step.path))?;
+    Some(Warning {
+        code: "rules_change",
+        message: format!(
+            "{} goes back: files that it hides now are not compared, and the report names those that then differ",
+            String::from_utf8_lossy(&step.path.0)
+        ),
+    })
+}
+
 impl Workspace<'_> {
     /// Captures the tree as it is, and what a restore changes in it though a rule hides it. `own`: paths that the restore which is
     /// undone wrote.
@@ -287,7 +300,8 @@ impl Workspace<'_> {
         dry_run: bool,
     ) -> Result<Vec<Warning>> {
         let torn = self.unsettled_in(target, plan)?;
-        Ok(torn.into_iter().chain(self.in_use(plan, dry_run)?).collect())
+        let rules = rules_go_back(plan).filter(|_| dry_run);
+        Ok(torn.into_iter().chain(rules).chain(self.in_use(plan, dry_run)?).collect())
     }
 
     /// A warning where the plan writes what never stood still when the target was taken.
