@@ -1,6 +1,6 @@
 //! What is restored is exact, whatever the history. The seed is printed; `IC_TEST_SEED` repeats a campaign.
 
-use ic_testkit::{Random, rounds};
+use ic_testkit::{Random, git_in, rounds, write_in};
 
 use crate::forest::Forest;
 use crate::world::{create, project, restore, restored_elsewhere, step, tree};
@@ -49,4 +49,28 @@ fn every_state_of_every_history_comes_back_exactly() {
     for number in rounds(60) {
         history(&mut random, number);
     }
+}
+
+/// Only how its lines end differs, which git converts: its index says how long the file was.
+#[test]
+fn a_file_whose_lines_end_otherwise_is_not_modified_once_it_is_restored() {
+    let cli = project();
+    git_in(cli.root(), &["init", "-q"]);
+    write_in(cli.root(), ".gitattributes", "* text=auto\n");
+    write_in(cli.root(), "f", "a\r\nb\r\n");
+    write_in(cli.root(), "other", "x\n");
+    git_in(cli.root(), &["add", "."]);
+    git_in(cli.root(), &["commit", "-qm", "base"]);
+    let status = || git_in(cli.root(), &["status", "--porcelain"]);
+    assert_eq!(status(), "");
+    let id = create(&cli);
+    write_in(cli.root(), "f", "a\nb\n");
+    git_in(cli.root(), &["add", "f"]);
+    assert_eq!(status(), "", "git takes both for the same");
+    restore(&cli, &id);
+    assert_eq!(std::fs::read(cli.root().join("f")).expect("it is there"), b"a\r\nb\r\n");
+    assert_eq!(status(), "");
+    cli.ok(["checkpoint", "undo", "--yes"]);
+    assert_eq!(std::fs::read(cli.root().join("f")).expect("it is there"), b"a\nb\n");
+    assert_eq!(status(), "");
 }

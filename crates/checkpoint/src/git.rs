@@ -42,7 +42,7 @@ pub use record::{Asked, Found, ask};
 pub use reflog::{committed_since, log_size, took_from_tree};
 pub use restore::{
     GitPlan, LeftLock, Moved, MovedByOthers, Others, StandingLock, apply_index, apply_refs, is_sparse,
-    leaving_newer, leaving_others, leaving_unmoved, left_locks, locks_of, moved_by_others, moves,
+    leaving_newer, leaving_others, leaving_unmoved, left_locks, locks_of, look_again, moved_by_others, moves,
     needs_purged, not_in, other_work_trees, plan, remove_locks,
 };
 pub use state::{GitState, Index, Pack, Stash};

@@ -125,6 +125,15 @@ pub(crate) fn of_other_length(git: &Git<'_>, paths: &BTreeSet<Vec<u8>>) -> Vec<V
     found.into_iter().filter(is_other).map(|entry| entry.path).collect()
 }
 
+/// The entries of these paths as `git update-index --index-info` takes them; none where the index's file is not of the usual form.
+pub(crate) fn info(git: &Git<'_>, paths: &[Vec<u8>]) -> Vec<u8> {
+    let paths: BTreeSet<&Vec<u8>> = paths.iter().collect();
+    let entries = entries_where(git, |entry| paths.contains(&entry.path)).unwrap_or_default();
+    let listing = index_file::listing(&entries);
+    // But for the tag, it is what is listed.
+    records(&listing).filter_map(|entry| entry.get(2..)).flat_map(|entry| [entry, b"\0"].concat()).collect()
+}
+
 /// What `read` makes of the entries of the index that `git` works with; `None` where the file is not of the usual form.
 fn of_file<T>(git: &Git<'_>, read: impl FnOnce(Vec<IndexEntry>) -> T) -> Option<T> {
     entries_where(git, |_| true).map(read)

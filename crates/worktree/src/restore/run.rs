@@ -330,6 +330,7 @@ impl Workspace<'_> {
     ) -> Result<Done> {
         // On record before the first write: whoever comes after a death applies the same plan again.
         self.kernel.write_late_too(|tx, now| journal::begin(tx, now, id))?;
+        let is_clean = git.is_some_and(|git| !git.target.dirty);
         let git = git.filter(|git| !git.plan.is_empty());
         let mut git_failed = None;
         if let Some(git) = git {
@@ -356,6 +357,9 @@ impl Workspace<'_> {
                 && (plan.index || plan.head || !plan.refs.is_empty())
             {
                 git_failed = git::apply_index(&self.root, target, current, &self.objects).err();
+            }
+            if is_clean {
+                git::look_again(&self.root, &plan.steps.iter().map(|step| step.path.0.clone()).collect());
             }
             self.shoot_restored(plan, purpose)
         })?;

@@ -57,6 +57,22 @@ pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: 
     Ok(())
 }
 
+/// Lets git look into those of these files that are not as long as its index says, where the tree is meant to be as the index has it. It takes
+/// each of them for changed without a look, though only how its lines end may differ, which it converts.
+///
+/// The caller holds the lock of the root. What fails here fails for git, too, which then says that they are changed.
+pub fn look_again(root: &Path, paths: &BTreeSet<Vec<u8>>) {
+    let git = Git::with(root, Filters::Users);
+    let other = index::of_other_length(&git, paths);
+    if other.is_empty() || !git.is_without_filters().is_ok_and(|is_without| !is_without) {
+        return;
+    }
+    let again = git.run_with(&["update-index", "-z", "--index-info"], &index::info(&git, &other));
+    if again.is_ok() {
+        let _ = git.run(&["update-index", "-q", "--refresh"]);
+    }
+}
+
 fn replace(
     git: &Git<'_>,
     git_dir: &Path,
