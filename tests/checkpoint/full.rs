@@ -202,3 +202,21 @@ fn a_redo_that_finds_no_room_never_says_that_nothing_was_changed_where_something
     }
     assert!(closed > 0 && unfinished > 0, "{closed} closed, {unfinished} unfinished");
 }
+
+/// Where there is no room for the shared memory of a log, a call has the file for itself, and does not wait for itself.
+#[test]
+fn an_undo_says_that_there_is_no_room_and_not_that_another_writes() {
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
+    let point = cli.home().join("small");
+    // Too small for a reserve.
+    let Some(_disk) = Tmpfs::mount(&point, 3) else { return };
+    let cli = cli.with_db(point.join("ic.db"));
+    cli.ok(["init"]);
+    fs::write(cli.root().join("file"), "old").expect("a file");
+    create(&cli);
+    fs::write(cli.root().join("file"), "new").expect("a file");
+    let _ballast = fill(&point, 0);
+    let outcome = cli.run(["undo", "--yes", "--json"]);
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "disk_full"), "{outcome:?}");
+    assert_eq!(fs::read_to_string(cli.root().join("file")).expect("it is there"), "new");
+}

@@ -1,9 +1,9 @@
 //! One connection to the ledger's file: how it is opened, how it waits, how it is configured.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnosis, Result};
@@ -33,7 +33,33 @@ pub(crate) struct Opened {
     pub(crate) connection: Connection,
     pub(crate) in_a_hurry: InAHurry,
     /// The disk had no room for the shared memory of the log: nobody else has the file open, and nothing is written.
-    pub(crate) is_alone: bool,
+    pub(crate) alone: Option<Alone>,
+}
+
+/// The files that this process has open alone. Another connection of its own would wait for the first.
+static HELD_ALONE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A file that this process has open alone, for as long as this lives.
+pub(crate) struct Alone(PathBuf);
+
+impl Alone {
+    fn hold(path: &Path) -> Self {
+        held_alone().push(path.to_owned());
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        let mut held = held_alone();
+        if let Some(at) = held.iter().position(|path| *path == self.0) {
+            held.swap_remove(at);
+        }
+    }
+}
+
+fn held_alone() -> MutexGuard<'static, Vec<PathBuf>> {
+    HELD_ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Opens and configures a connection to the ledger; waits out other processes' start and end.
@@ -48,6 +74,9 @@ pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Opened> {
 /// Whoever opens it first makes a file of shared memory beside it. Who cannot still reads: one who has the database for itself keeps
 /// that index in its own memory. Who has it open already made the file, and then the first try succeeds.
 pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Opened> {
+    if held_alone().iter().any(|held| held == path) {
+        return Err(no_room(path));
+    }
     let started = Instant::now();
     let mut state = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     loop {
@@ -89,7 +118,7 @@ fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> 
     first_look(&connection, doing)?;
     log::fold_at_end(&connection);
     in_a_hurry.store(false, Relaxed);
-    Ok(Opened { connection, in_a_hurry, is_alone })
+    Ok(Opened { connection, in_a_hurry, alone: is_alone.then(|| Alone::hold(path)) })
 }
 
 /// The first statement that reads the file: it sets up the log.

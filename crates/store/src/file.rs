@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use ic_base::{Code, Context, Diagnosis, Result};
 use rusqlite::Connection;
 
-use crate::connection::{InAHurry, OpenOptions, Opened, configure, connect, no_room};
+use crate::connection::{Alone, InAHurry, OpenOptions, Opened, configure, connect, no_room};
 use crate::error::{diagnose, no_ledger};
 use crate::lock::{Held, Rank};
 use crate::remembered::{Behind, Remembered};
@@ -24,7 +24,7 @@ use crate::{faults, log, migrate};
 pub(crate) struct File {
     connection: Connection,
     in_a_hurry: InAHurry,
-    is_alone: bool,
+    alone: Option<Alone>,
     path: PathBuf,
     remembered: RefCell<Remembered>,
     /// It was opened to look: nothing is written, beside it neither.
@@ -42,7 +42,7 @@ impl File {
         let mut opened = connect(path, options)?;
         if migrate::version_of(&opened.connection, path)? != migrate::LATEST {
             // A migration writes, and a ledger on a full disk can only be read.
-            if opened.is_alone {
+            if opened.alone.is_some() {
                 return Err(no_room(path));
             }
             migrate::bring_up_to_date(&mut opened.connection, path, options, context)?;
@@ -69,14 +69,14 @@ impl File {
     }
 
     fn new(opened: Opened, path: &Path, mut remembered: Remembered, is_look: bool) -> Result<Self> {
-        let Opened { connection, in_a_hurry, is_alone } = opened;
+        let Opened { connection, in_a_hurry, alone } = opened;
         remembered.compare(&connection)?;
         // The log is folded in where the store is told of it.
         connection
             .pragma_update(None, "wal_autocheckpoint", 0)
             .map_err(|e| diagnose(e, "configuring the ledger"))?;
         let remembered = RefCell::new(remembered);
-        Ok(Self { connection, in_a_hurry, is_alone, path: path.to_owned(), remembered, is_look })
+        Ok(Self { connection, in_a_hurry, alone, path: path.to_owned(), remembered, is_look })
     }
 
     /// A ledger in memory, for tests of the crates above.
@@ -85,7 +85,7 @@ impl File {
             Connection::open_in_memory().map_err(|e| diagnose(e, "opening a ledger in memory"))?;
         configure(&connection)?;
         migrate::create_schema(&mut connection, &Context::system())?;
-        let opened = Opened { connection, in_a_hurry: InAHurry::default(), is_alone: false };
+        let opened = Opened { connection, in_a_hurry: InAHurry::default(), alone: None };
         Self::new(opened, Path::new(":memory:"), Remembered::nothing(), false)
     }
 
@@ -184,7 +184,7 @@ impl File {
     }
 
     fn require_room(&self) -> Result<()> {
-        if self.is_alone { Err(no_room(&self.path)) } else { Ok(()) }
+        if self.alone.is_some() { Err(no_room(&self.path)) } else { Ok(()) }
     }
 
     fn statement(&self, sql: &str, doing: &str) -> Result<()> {
@@ -203,7 +203,7 @@ impl File {
 impl Drop for File {
     fn drop(&mut self) {
         // Who has no room writes nothing, and who only looks changes nothing.
-        if !self.is_look && !self.is_alone {
+        if !self.is_look && self.alone.is_none() {
             self.remembered.get_mut().close(&self.connection);
         } else if log::length(&log::real(&self.path)) > 0 {
             log::leave(&self.connection);

@@ -115,8 +115,8 @@ pub(crate) fn create(path: &Path, options: OpenOptions, context: &Context) -> Re
         faults::statement("-- making the file");
         private::create_new(path).map(drop).while_doing(|| format!("creating {}", path.display()))?;
     }
-    let Opened { mut connection, is_alone, .. } = connect(path, options)?;
-    if is_alone {
+    let Opened { mut connection, alone, .. } = connect(path, options)?;
+    if alone.is_some() {
         return Err(no_room(path));
     }
     if is_blank(&connection)? {

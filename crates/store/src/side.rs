@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rusqlite::Connection;
 
-use crate::connection::{InAHurry, OpenOptions, Opened, configure, marked_read_only, no_room, open, use_wal};
+use crate::connection::{
+    Alone, InAHurry, OpenOptions, Opened, configure, marked_read_only, no_room, open, use_wal,
+};
 use crate::error::diagnose;
 use crate::lock::{Held, Rank};
 use crate::transaction::{Snapshot, Transaction};
@@ -61,7 +63,7 @@ pub enum Durability {
 pub struct Side {
     connection: Connection,
     in_a_hurry: InAHurry,
-    is_alone: bool,
+    alone: Option<Alone>,
     path: PathBuf,
     schema: SideSchema,
     options: OpenOptions,
@@ -89,13 +91,13 @@ impl Side {
         }
         let had_log = log::length(path) > 0;
         let is_strange = require_own_log(path, schema, options).map_err(|e| damaged(path, e))?;
-        let Opened { connection, in_a_hurry, is_alone } =
+        let Opened { connection, in_a_hurry, alone } =
             open(path, options, &doing()).map_err(|e| damaged(path, e))?;
         let path = path.to_owned();
         let mut side = Self {
             connection,
             in_a_hurry,
-            is_alone,
+            alone,
             path,
             schema: *schema,
             options,
@@ -302,7 +304,7 @@ impl Side {
     }
 
     fn require_room(&self) -> Result<()> {
-        if self.is_alone { Err(no_room(&self.path)) } else { Ok(()) }
+        if self.alone.is_some() { Err(no_room(&self.path)) } else { Ok(()) }
     }
 
     fn batch(&self, sql: &str) -> Result<()> {
@@ -323,10 +325,10 @@ impl Drop for Side {
         // The next one appends to it. What a new one is, and whose, stands in its file, so that it is known without its log. Who has no
         // room changes nothing.
         let stays = log::stays(&self.path) && !self.is_new;
-        if stays && self.has_written.get() && !self.is_alone {
+        if stays && self.has_written.get() && self.alone.is_none() {
             self.remember_log();
         }
-        if stays || (self.is_alone && log::length(&self.path) > 0) {
+        if stays || (self.alone.is_some() && log::length(&self.path) > 0) {
             log::leave(&self.connection);
         }
     }

@@ -20,21 +20,22 @@ const COMPARED: usize = 20;
 ///
 /// Errors: `no_checkpoint` if there is none, `nothing_to_undo` if the newest ones all are as the tree is.
 pub fn newest_other(kernel: &Kernel, settings: &Settings, watch: &Watch) -> Result<CheckpointId> {
-    let workspace = Workspace::here(kernel, settings)?;
+    // Not opened: each comparison opens the content, which on a full disk one alone can.
+    let root = &kernel.project.root;
     let mut ids = Vec::new();
     let last = kernel.read(|snapshot| {
-        let filter = Filter { root: Some(&workspace.root), ..Filter::default() };
+        let filter = Filter { root: Some(root), ..Filter::default() };
         record::list(snapshot, filter, |checkpoint| {
             if matches!(checkpoint.kind, Kind::Manual | Kind::Auto) {
                 ids.push((checkpoint.id, checkpoint.seq));
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        let restores = journal::finished(snapshot, &workspace.root)?;
+        let restores = journal::finished(snapshot, root)?;
         Ok(journal::stacks(&restores).0.last().map(|last| (last.target_id.clone(), last.seq)))
     })?;
     if ids.is_empty() {
-        return Err(no_checkpoint(&workspace.root));
+        return Err(no_checkpoint(root));
     }
     let differs = |id: &CheckpointId| -> Result<bool> {
         let request = Request { which: Which::Id(id.as_str()), dry_run: true, ..Request::default() };
@@ -57,5 +58,5 @@ pub fn newest_other(kernel: &Kernel, settings: &Settings, watch: &Watch) -> Resu
     // Each was compared with the tree as it will be once a restore is finished that was interrupted.
     let none = Diagnosis::new(Code::NothingToUndo, "The tree is the same as in its newest checkpoints.")
         .hint("choose an older one: ic checkpoint list; ic checkpoint restore ID --yes");
-    Err(unless_interrupted(&workspace, none))
+    Err(unless_interrupted(&Workspace::here(kernel, settings)?, none))
 }
