@@ -184,8 +184,7 @@ impl History {
         let before = self.world.state();
         let status = self.world.status();
         // Where the run is back there already, the tree is, too.
-        let look = self.world.cli.run(["undo", &reference, "--run", &self.world.run, "--dry-run"]);
-        if look.code == Some(1) && look.error() == "nothing_to_undo" {
+        if self.is_back_at(&reference) {
             before.assert_outside_is(&wanted, &format!("{}: back at {reference}", self.said));
             self.said.push_str(" nothing]");
             return;
@@ -201,9 +200,21 @@ impl History {
             self.open.clear();
             return;
         }
+        // An effect that was undone is all that lay after the undo before this one: it does not come back.
+        if self.is_back_at(&reference) {
+            self.world.state().assert_outside_is(&now, &format!("{}: nothing came back", self.said));
+            self.said.push_str(" nothing again]");
+            return;
+        }
         self.undo_to(&reference, &wanted, phase, random);
         self.world.state().assert_outside_is(&now, &format!("{}: again", self.said));
         self.leave(&reference, phase);
+    }
+
+    /// Whether an undo to this point is refused, because the run is there already.
+    fn is_back_at(&self, reference: &str) -> bool {
+        let look = self.world.cli.run(["undo", reference, "--run", &self.world.run, "--dry-run"]);
+        look.code == Some(1) && look.error() == "nothing_to_undo"
     }
 
     /// What lies after the point is none any more.
