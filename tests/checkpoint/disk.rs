@@ -68,17 +68,23 @@ pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
     .collect()
 }
 
+/// A project whose ledger and store lie on a disk of so many megabytes; `None` where none can be mounted.
+pub(crate) fn on_a_small_disk(megabytes: u32) -> Option<(Cli, Tmpfs, PathBuf)> {
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
+    let point = cli.home().join("small");
+    let disk = Tmpfs::mount(&point, megabytes)?;
+    let cli = cli.with_db(point.join("ic.db"));
+    cli.ok(["init"]);
+    Some((cli, disk, point))
+}
+
 pub(crate) fn assert_full(outcome: &Outcome, when: &str) {
     assert_eq!((outcome.code, outcome.error()), (Some(2), "disk_full".to_owned()), "{when}: {outcome:?}");
 }
 
 #[test]
 fn a_full_disk_makes_no_checkpoint_and_the_next_works() {
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
-    let point = cli.home().join("small");
-    let Some(disk) = Tmpfs::mount(&point, 8) else { return };
-    let cli = cli.with_db(point.join("ic.db"));
-    cli.ok(["init"]);
+    let Some((cli, disk, point)) = on_a_small_disk(8) else { return };
     fs::write(cli.root().join("small"), "small").expect("a file");
     let first = create(&cli);
     let small = tree(&cli);
@@ -121,11 +127,7 @@ fn store_size(point: &Path) -> u64 {
 
 #[test]
 fn a_capture_that_does_not_fit_gives_back_what_it_wrote_and_says_how_much_is_missing() {
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
-    let point = cli.home().join("small");
-    let Some(disk) = Tmpfs::mount(&point, 24) else { return };
-    let cli = cli.with_db(point.join("ic.db"));
-    cli.ok(["init"]);
+    let Some((cli, disk, point)) = on_a_small_disk(24) else { return };
     let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
     create(&cli);
     for i in 0..24 {
@@ -200,11 +202,7 @@ fn a_killed_capture_is_given_back_by_the_next_capture_or_prune() {
 
 #[test]
 fn prune_works_on_a_disk_that_is_full() {
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
-    let point = cli.home().join("small");
-    let Some(_disk) = Tmpfs::mount(&point, 24) else { return };
-    let cli = cli.with_db(point.join("ic.db"));
-    cli.ok(["init"]);
+    let Some((cli, _disk, point)) = on_a_small_disk(24) else { return };
     let mut last = String::new();
     for i in 0..10 {
         fs::write(cli.root().join("noise"), noise(900_000, i + 1)).expect("a file");
@@ -229,11 +227,7 @@ fn prune_works_on_a_disk_that_is_full() {
 
 #[test]
 fn a_tree_larger_than_the_disk_is_refused_and_leaves_the_next_capture_possible() {
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
-    let point = cli.home().join("small");
-    let Some(disk) = Tmpfs::mount(&point, 4) else { return };
-    let cli = cli.with_db(point.join("ic.db"));
-    cli.ok(["init"]);
+    let Some((cli, disk, _)) = on_a_small_disk(4) else { return };
     for i in 0..12 {
         fs::write(cli.root().join(format!("noise{i}")), noise(900_000, i + 1)).expect("a file");
     }
@@ -249,11 +243,7 @@ fn a_tree_larger_than_the_disk_is_refused_and_leaves_the_next_capture_possible()
 
 #[test]
 fn a_restore_without_room_for_its_safety_checkpoint_changes_nothing() {
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
-    let point = cli.home().join("small");
-    let Some(_disk) = Tmpfs::mount(&point, 8) else { return };
-    let cli = cli.with_db(point.join("ic.db"));
-    cli.ok(["init"]);
+    let Some((cli, _disk, point)) = on_a_small_disk(8) else { return };
     fs::write(cli.root().join("file"), "old").expect("a file");
     let id = create(&cli);
     fs::write(cli.root().join("file"), noise(2_000_000, 3)).expect("a file");

@@ -6,7 +6,7 @@ use std::io::Write;
 use ic_testkit::{Cli, Outcome, one_file};
 use serde_json::Value;
 
-use crate::disk::{Tmpfs, assert_full, fill, free, noise};
+use crate::disk::{Tmpfs, assert_full, fill, free, noise, on_a_small_disk};
 use crate::snapshot::Snapshot;
 use crate::world::{create, list, restored_elsewhere, tree};
 
@@ -22,11 +22,7 @@ fn beside_the_logs_that_were_left_as_well() {
 
 /// `with_logs`: those of ledger and store stand beside them, as calls leave them, with their shared memory; else nothing does.
 fn reads_of_a_full_disk(with_logs: bool) {
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
-    let point = cli.home().join("small");
-    let Some(_disk) = Tmpfs::mount(&point, 24) else { return };
-    let cli = cli.with_db(point.join("ic.db"));
-    cli.ok(["init"]);
+    let Some((cli, _disk, point)) = on_a_small_disk(24) else { return };
     fs::write(cli.root().join("file"), "old").expect("a file");
     let id = create(&cli);
     fs::write(cli.root().join("file"), "new").expect("a file");
@@ -86,11 +82,7 @@ fn reads_of_a_full_disk(with_logs: bool) {
 
 #[test]
 fn the_room_for_a_prune_serves_as_often_as_the_disk_is_full() {
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
-    let point = cli.home().join("small");
-    let Some(_disk) = Tmpfs::mount(&point, 24) else { return };
-    let cli = cli.with_db(point.join("ic.db"));
-    cli.ok(["init"]);
+    let Some((cli, _disk, point)) = on_a_small_disk(24) else { return };
     let mut ids = Vec::new();
     for i in 0..10 {
         fs::write(cli.root().join("noise"), noise(900_000, i + 1)).expect("a file");
@@ -116,11 +108,7 @@ fn the_room_for_a_prune_serves_as_often_as_the_disk_is_full() {
 
 #[test]
 fn a_purge_that_finds_no_room_to_rebuild_says_what_it_did_and_is_made_again() {
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
-    let point = cli.home().join("small");
-    let Some(_disk) = Tmpfs::mount(&point, 24) else { return };
-    let cli = cli.with_db(point.join("ic.db"));
-    cli.ok(["init"]);
+    let Some((cli, _disk, point)) = on_a_small_disk(24) else { return };
     fs::write(cli.root().join("secret"), "the-password-of-all").expect("a file");
     fs::write(cli.root().join("noise"), noise(3_000_000, 1)).expect("a file");
     let id = create(&cli);
@@ -157,11 +145,7 @@ fn a_backup_to_a_disk_that_is_full_leaves_nothing_there() {
 
 #[test]
 fn a_redo_that_finds_no_room_never_says_that_nothing_was_changed_where_something_was() {
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
-    let point = cli.home().join("small");
-    let Some(_disk) = Tmpfs::mount(&point, 24) else { return };
-    let cli = cli.with_db(point.join("ic.db"));
-    cli.ok(["init"]);
+    let Some((cli, _disk, point)) = on_a_small_disk(24) else { return };
     let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b"]);
     let work = cli.ok(["dispatch", "create", &run]);
     cli.ok(["dispatch", "start", &work]);
@@ -206,12 +190,8 @@ fn a_redo_that_finds_no_room_never_says_that_nothing_was_changed_where_something
 /// Where there is no room for the shared memory of a log, a call has the file for itself, and does not wait for itself.
 #[test]
 fn an_undo_says_that_there_is_no_room_and_not_that_another_writes() {
-    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
-    let point = cli.home().join("small");
     // Too small for a reserve.
-    let Some(_disk) = Tmpfs::mount(&point, 3) else { return };
-    let cli = cli.with_db(point.join("ic.db"));
-    cli.ok(["init"]);
+    let Some((cli, _disk, point)) = on_a_small_disk(3) else { return };
     fs::write(cli.root().join("file"), "old").expect("a file");
     create(&cli);
     fs::write(cli.root().join("file"), "new").expect("a file");

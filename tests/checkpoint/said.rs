@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ic_testkit::{Cli, Ending, git_in, write_in};
@@ -389,15 +390,20 @@ fn of_the_stash_it_is_said_how_many_entries_go_and_come() {
     assert_eq!(entries(), 2);
 }
 
+/// A repository at this place, with one commit of a file `l`.
+fn repository(place: PathBuf) -> PathBuf {
+    fs::create_dir(&place).expect("a directory");
+    git_in(&place, &["init", "-q"]);
+    write_in(&place, "l", "one\n");
+    git_in(&place, &["add", "."]);
+    git_in(&place, &["commit", "-qm", "one"]);
+    place
+}
+
 #[test]
 fn a_submodule_that_was_removed_is_not_called_lost() {
     let cli = project();
-    let library = cli.home().join("library");
-    fs::create_dir(&library).expect("a directory");
-    git_in(&library, &["init", "-q"]);
-    write_in(&library, "l", "one\n");
-    git_in(&library, &["add", "."]);
-    git_in(&library, &["commit", "-qm", "one"]);
+    let library = repository(cli.home().join("library"));
     git_in(cli.root(), &["init", "-q"]);
     let from = library.to_str().expect("a name");
     git_in(cli.root(), &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from, "sub"]);
@@ -438,13 +444,8 @@ fn a_stash_entry_comes_back_though_another_work_tree_has_its_branch_by_now() {
 #[test]
 fn a_repository_inside_is_named_where_its_files_go_back() {
     let cli = project();
-    let library = cli.root().join("lib");
-    fs::create_dir(&library).expect("a directory");
-    git_in(&library, &["init", "-q"]);
-    write_in(&library, "l", "one\n");
+    let library = repository(cli.root().join("lib"));
     write_in(cli.root(), "a", "one\n");
-    git_in(&library, &["add", "."]);
-    git_in(&library, &["commit", "-qm", "one"]);
     let id = create(&cli);
     write_in(cli.root(), "a", "two\n");
     let report = restore(&cli, &id);

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ic_testkit::{Random, State, World, long, rounds, tell};
 
@@ -148,9 +148,14 @@ impl History {
                 self.world.git(&["checkout", "-q", "-b", &name]);
             }
             8 => {
-                // Of a file whose directory is a link by now git stashes nothing, unless the index knows.
+                // Of a file whose directory is a link by now git stashes nothing, unless the index knows, and HEAD knows it, too.
                 self.world.git(&["add", "--all"]);
-                self.world.git(&["stash", "push", "-q", "--include-untracked"]);
+                let files = self.world.git(&["ls-tree", "-r", "--name-only", "-z", "HEAD"]);
+                let is_link = |directory: &Path| self.world.root().join(directory).is_symlink();
+                let is_beyond = |file: &str| Path::new(file).ancestors().skip(1).any(is_link);
+                if !files.split('\0').any(is_beyond) {
+                    self.world.git(&["stash", "push", "-q", "--include-untracked"]);
+                }
             }
             9 => self.world.effect(&name, &[]),
             10 => self.world.task(&name),

@@ -11,10 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, Result, RollbackId, RunId};
-use ic_checkpoint::capture::Progress;
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::record::{Kind, Link};
 use ic_dispatch::dispatch::{self, Filter};
 use ic_events::Cut;
 use ic_kernel::worker::living;
@@ -31,10 +29,10 @@ pub use attempts::Undoing;
 pub use plan::{Scope, UndoPlan, plan};
 pub use saga::{Saga, Sink, Unwatched};
 
-use crate::own_work;
 use ic_kernel::Kernel;
-use ic_worktree::shot::Purpose;
 use ic_worktree::{Settings, Workspace, paths_in_root};
+
+use crate::own_work;
 
 /// How the effect of a step is undone, as somebody declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -314,18 +312,8 @@ fn keep_before_files(saga: &Saga<'_>, plan: &UndoPlan) -> Result<Option<Checkpoi
     if force.is_empty() {
         return Ok(None);
     }
-    let run = saga.run()?;
-    let workspace = Workspace::of_run(saga.kernel, &run, saga.settings)?;
-    let _held = workspace.lock(Mode::Shared)?;
-    let link = Link {
-        run_id: Some(run.id.clone()),
-        message: Some("before effects are undone that restore files".to_owned()),
-        ..Link::default()
-    };
-    let purpose = Purpose { force, ..Purpose::new(Kind::Safety, link) };
-    let shot = workspace.shoot(purpose, &Progress::default())?;
-    saga.write(|tx, now| shot.record(tx, now, Some(run.epoch)))?;
-    Ok(Some(shot.id().clone()))
+    let message = "before effects are undone that restore files".to_owned();
+    saga.keep_tree((message, saga.run()?.epoch), force, |_, _, _| Ok(())).map(Some)
 }
 
 /// Errors: `compensation_not_found` for a step none of whose compensations `is_meant`.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Seq, Timestamp};
-use ic_checkpoint::diff;
+use ic_checkpoint::diff::{self, State};
 use ic_checkpoint::git;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::Restore;
@@ -17,6 +17,7 @@ use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_journal::table::RollbackRecord;
 use ic_phase::run;
+use ic_saga::action::{Before, FileBefore};
 use ic_saga::{Action, Compensation, compensation};
 use ic_session::attribution::Attribution;
 use ic_session::call;
@@ -187,33 +188,67 @@ pub(super) fn again(
     Ok((!own.is_empty()).then_some((own, target)))
 }
 
-/// The paths that are of the work which an undo of one dispatch undid, or files that its effects restore by themselves.
-pub(super) fn paths_of(workspace: &Workspace<'_>, undo: &RollbackRecord) -> Result<BTreeSet<Vec<u8>>> {
-    let work: Vec<DispatchId> = undo.only().into_iter().chain(undo.descendants()).collect();
-    let Some((id, descendants)) = work.split_first() else { return Ok(BTreeSet::new()) };
-    let is_its = |one: &Compensation| one.dispatch_id.as_ref().is_some_and(|id| work.contains(id));
-    let (found, effects) = workspace.kernel.read(|snapshot| {
-        let effects = compensation::list(snapshot, &undo.run_id)?;
-        // What is not kept any more cannot be told from others' work.
-        let Ok(span) = Span::of(snapshot, &workspace.root, id, descendants) else {
-            return Ok((None, effects));
-        };
-        Ok((Some(span.attribution(snapshot, &workspace.root)?), effects))
-    })?;
-    let mut paths = files_of(effects.iter().filter(|one| is_its(one)));
-    if let Some(attribution) = found {
-        paths.extend(changes_of(workspace, &attribution, &work)?.paths());
-    }
-    Ok(paths)
+/// What of the tree the effects of a rollback may have to do with.
+pub(super) struct Reach {
+    /// Of an undo of one dispatch, the paths that its work changed.
+    paths: BTreeSet<Vec<u8>>,
+    /// The files that its effects restore by themselves.
+    files: Vec<FileBefore>,
 }
 
-/// The files that undoing these effects restores by itself.
-pub(super) fn files_of<'c>(effects: impl Iterator<Item = &'c Compensation>) -> BTreeSet<Vec<u8>> {
+impl Reach {
+    pub(super) fn of(workspace: &Workspace<'_>, undo: &RollbackRecord) -> Result<Self> {
+        let work: Vec<DispatchId> = undo.only().into_iter().chain(undo.descendants()).collect();
+        let is_its = |one: &Compensation| {
+            work.is_empty() || one.dispatch_id.as_ref().is_some_and(|id| work.contains(id))
+        };
+        let (found, effects) = workspace.kernel.read(|snapshot| {
+            let effects = compensation::list(snapshot, &undo.run_id)?;
+            // What is not kept any more cannot be told from others' work.
+            let span = work.split_first();
+            let span = span.and_then(|(id, below)| Span::of(snapshot, &workspace.root, id, below).ok());
+            Ok((span.map(|span| span.attribution(snapshot, &workspace.root)).transpose()?, effects))
+        })?;
+        let changes = found.map(|found| changes_of(workspace, &found, &work)).transpose()?;
+        let files = restored_files(effects.iter().filter(|one| is_its(one))).cloned().collect();
+        Ok(Self { paths: changes.map(|changes| changes.paths()).unwrap_or_default(), files })
+    }
+
+    /// The files that the effects restore by themselves.
+    pub(super) fn files(&self) -> BTreeSet<Vec<u8>> {
+        self.files.iter().map(|file| file.path.0.clone()).collect()
+    }
+
+    /// Whether a path is of the work, or such a file.
+    pub(super) fn has(&self, path: &[u8]) -> bool {
+        self.paths.contains(path) || self.files.iter().any(|file| file.path.0 == path)
+    }
+
+    /// Whether this is such a file, and it is as it is restored.
+    pub(super) fn is_restored(&self, path: &[u8], is: Option<&State>) -> bool {
+        let is_as = |before: &Before| match (before, is) {
+            (Before::Absent, None) => true,
+            (Before::File { hash, .. }, Some(State::File { hash: is, .. })) => hash == is,
+            (Before::Symlink { target }, Some(State::Symlink(is))) => target.0 == *is,
+            _ => false,
+        };
+        self.files.iter().any(|file| file.path.0 == path && is_as(&file.before))
+    }
+}
+
+fn restored_files<'c>(
+    effects: impl Iterator<Item = &'c Compensation>,
+) -> impl Iterator<Item = &'c FileBefore> {
     let files = effects.filter_map(|compensation| match &compensation.action {
         Action::RestoreFiles { files } => Some(files),
         _ => None,
     });
-    files.flatten().map(|file| file.path.0.clone()).collect()
+    files.flatten()
+}
+
+/// The files that undoing these effects restores by itself.
+pub(super) fn files_of<'c>(effects: impl Iterator<Item = &'c Compensation>) -> BTreeSet<Vec<u8>> {
+    restored_files(effects).map(|file| file.path.0.clone()).collect()
 }
 
 /// What differs between the looks at the tree, as far as it is of the work.

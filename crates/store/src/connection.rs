@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnosis, Result};
@@ -36,29 +37,37 @@ pub(crate) struct Opened {
     pub(crate) alone: Option<Alone>,
 }
 
-/// The files that this process has open alone. Another connection of its own would wait for the first.
-static HELD_ALONE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// The files that this process has open alone, each with the thread that opened it. Another connection of the same thread would wait for the
+/// first, which only that thread closes; those of other threads take turns.
+static HELD_ALONE: Mutex<Vec<(ThreadId, PathBuf)>> = Mutex::new(Vec::new());
 
 /// A file that this process has open alone, for as long as this lives.
-pub(crate) struct Alone(PathBuf);
+pub(crate) struct Alone((ThreadId, PathBuf));
 
 impl Alone {
     fn hold(path: &Path) -> Self {
-        held_alone().push(path.to_owned());
-        Self(path.to_owned())
+        let held = (thread::current().id(), path.to_owned());
+        held_alone().push(held.clone());
+        Self(held)
+    }
+
+    /// Whether this thread has it open alone.
+    fn is_held(path: &Path) -> bool {
+        let here = thread::current().id();
+        held_alone().iter().any(|(thread, held)| *thread == here && held == path)
     }
 }
 
 impl Drop for Alone {
     fn drop(&mut self) {
         let mut held = held_alone();
-        if let Some(at) = held.iter().position(|path| *path == self.0) {
+        if let Some(at) = held.iter().position(|one| *one == self.0) {
             held.swap_remove(at);
         }
     }
 }
 
-fn held_alone() -> MutexGuard<'static, Vec<PathBuf>> {
+fn held_alone() -> MutexGuard<'static, Vec<(ThreadId, PathBuf)>> {
     HELD_ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -74,7 +83,7 @@ pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Opened> {
 /// Whoever opens it first makes a file of shared memory beside it. Who cannot still reads: one who has the database for itself keeps
 /// that index in its own memory. Who has it open already made the file, and then the first try succeeds.
 pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Opened> {
-    if held_alone().iter().any(|held| held == path) {
+    if Alone::is_held(path) {
         return Err(no_room(path));
     }
     let started = Instant::now();
@@ -88,7 +97,7 @@ pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Ope
             // Two that look here at once hold the file shared, and neither would ever have it alone: each lets go before it tries again.
             Err(error) if error.code() == Code::Busy && started.elapsed() < options.busy_timeout => {
                 state = next_random(state);
-                std::thread::sleep(Duration::from_micros(500 + state % 20_000));
+                thread::sleep(Duration::from_micros(500 + state % 20_000));
             }
             opened => return opened,
         }
@@ -155,7 +164,7 @@ pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> R
             if waited + pause > timeout || hurries.load(Relaxed) {
                 return false;
             }
-            std::thread::sleep(pause);
+            thread::sleep(pause);
             true
         }))
         .map_err(|e| diagnose(e, "configuring the ledger"))?;
@@ -217,7 +226,7 @@ pub(crate) fn use_wal(connection: &Connection, timeout: Duration) -> Result<()> 
                 .hint("keep the ledger on a local disk: ic init --store DIR"));
             }
             Err(e) if is_busy(&e) && started.elapsed() < timeout => {
-                std::thread::sleep(Duration::from_millis(2));
+                thread::sleep(Duration::from_millis(2));
             }
             Err(e) => return Err(diagnose(e, "switching the ledger to a write-ahead log")),
         }

@@ -2,6 +2,7 @@
 
 mod as_if;
 mod back;
+mod carry_out;
 mod differs;
 mod left;
 mod limits;

@@ -56,6 +56,33 @@ fn what_it_changed_comes_back_when_the_undo_is_aborted() {
     assert_eq!(both(&world), before);
 }
 
+/// As UNDO says of what `--restore-file` restored: it is as before the undo once that is aborted, whatever ended it.
+#[test]
+fn a_file_that_it_restored_comes_back_though_the_process_died_meanwhile() {
+    for (path, is_by_hand) in [("b.txt", false), ("x.ign", false), ("b.txt", true)] {
+        let world = with_base("b.txt", "b\n");
+        world.write(".gitignore", "*.ign\n");
+        world.commit("rules");
+        let id = begin(&world, "work");
+        for (step, how) in [("dies", ["--shell", "kill -9 $PPID"]), ("cfg", ["--restore-file", path])] {
+            world
+                .ic(&[&["compensation", "add", &world.run, "--step", step, "--dispatch", &id], &how[..]]
+                    .concat());
+        }
+        world.write(path, "of the work\n");
+        end(&world, &id);
+        let output = world.cli.command(undo(&id, &["--yes"])).output().expect("start ic");
+        assert!(output.status.code().is_none(), "{output:?}");
+        assert_ne!(world.read(path).as_deref(), Some("of the work\n"), "{path}: it was restored");
+        let expected = if is_by_hand { "of a person\n" } else { "of the work\n" };
+        if is_by_hand {
+            world.write(path, expected);
+        }
+        world.cli.ok(["rollback", "abort", "@", "--yes"]);
+        assert_eq!(world.read(path).as_deref(), Some(expected), "{path}");
+    }
+}
+
 /// An ignored file is in no checkpoint but those around the effects.
 #[test]
 fn what_others_wrote_since_is_saved_before_an_effect_restores_the_file() {

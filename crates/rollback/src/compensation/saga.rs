@@ -3,11 +3,15 @@
 //! The owner holds the run's lock and a token; each write of the journal happens in a transaction that checks the token.
 //! Whoever takes over after a crash first ends what its predecessor left running.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use ic_base::{CompensationId, Diagnose, Result, RunId, Timestamp};
+use ic_base::{CheckpointId, CompensationId, Diagnose, Result, RunId, Timestamp};
+use ic_checkpoint::capture::Progress;
+use ic_checkpoint::lock::Mode;
+use ic_checkpoint::record::{Kind, Link};
 use ic_events::{EventType, NewEvent};
 use ic_kernel::Kernel;
 use ic_phase::{Run, RunStatus, run};
@@ -16,7 +20,8 @@ use ic_saga::owner::{self, OwnerLock};
 use ic_saga::process;
 use ic_saga::undo::GRACE;
 use ic_store::Transaction;
-use ic_worktree::Settings;
+use ic_worktree::shot::Purpose;
+use ic_worktree::{Settings, Workspace};
 
 /// Who watches compensations being run.
 pub trait Sink {
@@ -161,6 +166,27 @@ impl<'k> Saga<'k> {
         owner::remember_status(tx, &run.id, None)?;
         ic_events::append(tx, now, &event(&run, EventType::CompensatingEnded))?;
         run::reopen(tx, now, &run.id, before)
+    }
+
+    /// Captures the tree of the run, what the rules hide of `force` too, and records it for that epoch of the run with what `also` writes. Returns the checkpoint.
+    pub(crate) fn keep_tree(
+        &self,
+        (message, epoch): (String, i64),
+        force: BTreeSet<Vec<u8>>,
+        also: impl Fn(&Transaction<'_>, Timestamp, &CheckpointId) -> Result<()>,
+    ) -> Result<CheckpointId> {
+        let run = self.run()?;
+        let workspace = Workspace::of_run(self.kernel, &run, self.settings)?;
+        // Captures may run side by side; a restore, which would show a tree half restored, may not.
+        let _held = workspace.lock(Mode::Shared)?;
+        let link = Link { run_id: Some(run.id), message: Some(message), ..Link::default() };
+        let purpose = Purpose { force, ..Purpose::new(Kind::Safety, link) };
+        let shot = workspace.shoot(purpose, &Progress::default())?;
+        self.write(|tx, now| {
+            shot.record(tx, now, Some(epoch))?;
+            also(tx, now, shot.id())
+        })?;
+        Ok(shot.id().clone())
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {

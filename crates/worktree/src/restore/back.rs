@@ -199,19 +199,20 @@ pub struct NotYet<'a> {
     pub changes: &'a [TreeChanges],
 }
 
-/// What changed in the tree from one checkpoint to a newer one, or to what there is now; `None`: nothing did. Errors: what tells that
-/// the older one is pruned.
+/// What changed in the tree from one checkpoint to a newer one, or to what there is now, where these paths are looked at though a rule hides
+/// them; `None`: nothing did. Errors: what tells that the older one is pruned.
 pub fn changes_between(
     workspace: &Workspace<'_>,
     before: &CheckpointId,
     after: Option<&CheckpointId>,
+    force: BTreeSet<Vec<u8>>,
 ) -> Result<Option<TreeChanges>> {
     let get = |id| workspace.kernel.read(|snapshot| record::get(snapshot, id));
     let before = get(before)?;
     require_kept(&before)?;
     let tree = match after {
         Some(after) => get(after)?.tree,
-        None => workspace.look(BTreeSet::new())?,
+        None => workspace.look(force)?,
     };
     let differences = differences(workspace, &tree, &before.tree)?;
     let is_any = !differences.is_empty();
@@ -242,9 +243,9 @@ impl TreeChanges {
         })
     }
 
-    /// The part of it at these paths; `None`: nothing.
-    pub fn at(mut self, paths: &BTreeSet<Vec<u8>>) -> Option<Self> {
-        self.differences.retain(|difference| paths.contains(&difference.path));
+    /// The part of it that is meant, by the path and what was left there; `None`: nothing.
+    pub fn only(mut self, is_meant: impl Fn(&[u8], Option<&State>) -> bool) -> Option<Self> {
+        self.differences.retain(|one| is_meant(&one.path, one.before.as_ref()));
         (!self.differences.is_empty()).then_some(self)
     }
 

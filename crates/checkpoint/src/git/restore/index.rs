@@ -48,13 +48,21 @@ pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: 
         drop(lock);
     }
     let git = Git::with(root, Filters::Users);
-    // Without a filter that git would run, a file may seem to be what the index has though it is not. Git then finds out
-    // by itself when it is asked for its status.
-    if !git.is_without_filters()? {
-        // Files that differ are not a failure: they are what the index is for.
-        let _ = git.run(&["update-index", "-q", "--refresh"]);
+    if may_refresh(&git)? {
+        refresh(&git);
     }
     Ok(())
+}
+
+/// Without a filter that git would run, a file may seem to be what the index has though it is not. Git then finds out by itself when it is
+/// asked for its status.
+fn may_refresh(git: &Git<'_>) -> Result<bool> {
+    Ok(!git.is_without_filters()?)
+}
+
+/// Lets the index look at the files. Those that differ are not a failure: they are what the index is for.
+fn refresh(git: &Git<'_>) {
+    let _ = git.run(&["update-index", "-q", "--refresh"]);
 }
 
 /// Lets git look into those of these files that are not as long as its index says, where the tree is meant to be as the index has it. It takes
@@ -64,12 +72,12 @@ pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: 
 pub fn look_again(root: &Path, paths: &BTreeSet<Vec<u8>>) {
     let git = Git::with(root, Filters::Users);
     let other = index::of_other_length(&git, paths);
-    if other.is_empty() || !git.is_without_filters().is_ok_and(|is_without| !is_without) {
+    if other.is_empty() || !may_refresh(&git).unwrap_or(false) {
         return;
     }
     let again = git.run_with(&["update-index", "-z", "--index-info"], &index::info(&git, &other));
     if again.is_ok() {
-        let _ = git.run(&["update-index", "-q", "--refresh"]);
+        refresh(&git);
     }
 }
 

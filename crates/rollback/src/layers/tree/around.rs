@@ -3,15 +3,12 @@
 use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, Result};
-use ic_checkpoint::capture::Progress;
-use ic_checkpoint::lock::Mode;
-use ic_checkpoint::record::{self, Kind, Link};
+use ic_checkpoint::record;
 use ic_checkpoint::restore::journal::Restore;
 use ic_journal::kept::goes_of;
 use ic_journal::steps::{self, Happening, Step, StepKind};
 use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
-use ic_worktree::shot::Purpose;
 use ic_worktree::{TreeChanges, Workspace, changes_between};
 use serde_json::{Value, json};
 
@@ -80,7 +77,7 @@ pub(super) fn met(workspace: &Workspace<'_>, undo: Option<&RollbackRecord>) -> R
     Ok(Met { since: Some(since), effects: changed_by_effects(workspace, undo, &[])? })
 }
 
-/// Captures the tree as it is, whatever the rules hide of `force`, and records that with the step.
+/// Captures the tree, what the rules hide of `force` too, and records that with the step; returns what is known of it.
 fn keep_tree(
     saga: &Saga<'_>,
     remembered: &RollbackRecord,
@@ -88,51 +85,44 @@ fn keep_tree(
     (when, force): (&str, BTreeSet<Vec<u8>>),
     keep: impl Fn(&str) -> Vec<(String, Option<String>)>,
 ) -> Result<Value> {
-    let workspace = Workspace::of_run(saga.kernel, &saga.run()?, saga.settings)?;
-    // Captures may run side by side; a restore, which would show a tree half restored, may not.
-    let _held = workspace.lock(Mode::Shared)?;
-    let link = Link {
-        run_id: Some(remembered.run_id.clone()),
-        message: Some(format!("{when} the effects of rollback {} are undone", remembered.id.short())),
-        ..Link::default()
+    let message = format!("{when} the effects of rollback {} are undone", remembered.id.short());
+    let known = |id: &CheckpointId| {
+        let goes = keep(id.as_str());
+        let first = goes.first().map(|(before, _)| before);
+        let last = goes.last().and_then(|(_, after)| after.as_ref());
+        json!({ "before": first, "after": last, "goes": goes })
     };
-    let purpose = Purpose { force, ..Purpose::new(Kind::Safety, link) };
-    let shot = workspace.shoot(purpose, &Progress::default())?;
-    let goes = keep(shot.id().as_str());
-    let (first, last) =
-        (goes.first().map(|(before, _)| before), goes.last().and_then(|(_, after)| after.as_ref()));
-    let known = json!({ "before": first, "after": last, "goes": goes });
-    saga.write(|tx, now| {
-        shot.record(tx, now, Some(remembered.epoch))?;
-        steps::set(tx, now, &remembered.id, step.ord, Happening::Learns, Some(&known))
+    let id = saga.keep_tree((message, remembered.epoch), force, |tx, now, id| {
+        steps::set(tx, now, &remembered.id, step.ord, Happening::Learns, Some(&known(id)))
     })?;
-    Ok(known)
+    Ok(known(&id))
 }
 
 /// What each go at the effects of a rollback changed in the tree, oldest first. `restores`: those of the rollback, oldest first. Others may work
 /// on beside the undo of one dispatch: of what changed around its effects, only the paths of that work count, and files that the effects
-/// restore by themselves.
+/// restore by themselves; where the process died, only such of these as are restored.
 pub(super) fn changed_by_effects(
     workspace: &Workspace<'_>,
     remembered: &RollbackRecord,
     restores: &[Restore],
 ) -> Result<Vec<TreeChanges>> {
-    let mut goes = done_by_effects(workspace.kernel, remembered)?;
-    let is_of_one = remembered.only().is_some();
-    if is_of_one {
-        // Where the process died, nobody can tell what is of its effects.
-        goes.retain(|(_, after)| after.is_some());
+    let goes = done_by_effects(workspace.kernel, remembered)?;
+    if goes.is_empty() {
+        return Ok(Vec::new());
     }
+    let reach = own_work::Reach::of(workspace, remembered)?;
+    let is_of_one = remembered.only().is_some();
     let mut changes = Vec::new();
     for (at, (before, after)) in goes.iter().enumerate() {
         // Where the process died, all until the next look at the tree counts as the effects' work.
         let next = goes.get(at + 1).map(|(next, _)| next);
-        let after = after.as_ref().or(next).or_else(|| restores.first().map(|restore| &restore.safety_id));
-        changes.extend(changes_between(workspace, before, after)?);
+        let then = after.as_ref().or(next).or_else(|| restores.first().map(|restore| &restore.safety_id));
+        let all = changes_between(workspace, before, then, reach.files())?;
+        changes.extend(all.and_then(|all| match after {
+            _ if !is_of_one => Some(all),
+            Some(_) => all.only(|path, _| reach.has(path)),
+            None => all.only(|path, left| reach.is_restored(path, left)),
+        }));
     }
-    if !is_of_one || changes.is_empty() {
-        return Ok(changes);
-    }
-    let paths = own_work::paths_of(workspace, remembered)?;
-    Ok(changes.into_iter().filter_map(|changes| changes.at(&paths)).collect())
+    Ok(changes)
 }
