@@ -79,12 +79,7 @@ impl RelationalRollbackEngine {
     /// database of at most 16 MiB, would stay and refer to rows that go.
     pub fn get_snapshot(&self, task: impl Into<TaskRef>) -> Result<RollbackSnapshot> {
         let task = task.into();
-        let pages = |what: &str| {
-            let sql = format!("SELECT {what} FROM pragma_{what}");
-            self.session.query_one(&sql, &[], |row| row.get::<_, i64>(0))
-        };
-        let is_small = pages("page_count")?.saturating_mul(pages("page_size")?) <= LOOKED_THROUGH;
-        self.preview(is_small, |plan| self.moment_of_task(plan, &task))
+        self.preview(false, |plan| self.moment_of_task(plan, &task))
     }
 
     /// [`get_snapshot`](Self::get_snapshot) of a database of any size: looks for every row that would stay and refer to one that goes.
@@ -145,6 +140,14 @@ impl RelationalRollbackEngine {
         Ok((catalog, plan))
     }
 
+    fn is_large(&self) -> Result<bool> {
+        let pages = |what: &str| {
+            let sql = format!("SELECT {what} FROM pragma_{what}");
+            self.session.query_one(&sql, &[], |row| row.get::<_, i64>(0))
+        };
+        Ok(pages("page_count")?.saturating_mul(pages("page_size")?) > LOOKED_THROUGH)
+    }
+
     fn moment_of_task(&self, plan: &Plan, task: &TaskRef) -> Result<Moment> {
         let found = tasks::find(&self.session, &plan.anchor, task)?;
         order::check_target(&found.task_id, &plan.anchor.order, &found.created_at)?;
@@ -153,22 +156,29 @@ impl RelationalRollbackEngine {
         Ok(Moment { task_id: Some(found.task_id), line })
     }
 
+    /// `of_any_size`: looks for rows that would lose their parents, however large the database is.
     fn preview(
         &self,
-        looks_for_parents: bool,
+        of_any_size: bool,
         moment: impl FnOnce(&Plan) -> Result<Moment>,
     ) -> Result<RollbackSnapshot> {
         self.session.reading(|| {
             let (catalog, plan) = self.plan()?;
             let moment = moment(&plan)?;
             let mut counts = RowCounts::default();
+            let mut shrinking = Vec::new();
             for cut in &plan.cuts {
                 self.session.can_run(&cut::delete_sql(cut, &plan.doomed(cut, &moment.line)))?;
                 let rows = order::count(&self.session, &plan, cut, &moment.line)?;
                 counts.push(&cut.info.name, rows);
-                if rows > 0 && looks_for_parents {
-                    references::refuse_survivors(&self.session, &plan, &catalog, cut, &moment.line)?;
+                if rows > 0 {
+                    shrinking.push(cut);
                 }
+            }
+            let is_large = self.is_large()?;
+            if of_any_size || !is_large {
+                let going = (&shrinking[..], &moment.line);
+                references::refuse_survivors(&self.session, &plan, &catalog, going, is_large)?;
             }
             Ok(RollbackSnapshot {
                 snapshot_created_at: moment.order(),

@@ -1,5 +1,10 @@
 //! Foreign keys, asked by query because they are not enforced during a rewind.
 
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread::{self, available_parallelism};
+
 use ic_base::{Diagnosis, Result};
 
 use crate::archive::{Archive, ArchivedTable, Manifest, SCHEMA, archived_column, rows_table};
@@ -10,46 +15,83 @@ use crate::schema::parent::{has_parent, is_reference, same_parent};
 use crate::schema::{Catalog, ForeignKey, TableInfo};
 use crate::session::{Session, quote};
 
-/// Looks for rows that would stay and refer to rows of `cut` that go: [`check_survivors`] before anything is deleted.
+/// Looks for rows that would stay and refer to rows of `cuts` that go: [`check_survivors`] before anything is deleted. Where the
+/// database `is_large`, other connections help: a lookup for each row that stays is most of the time of a rewind of many rows.
 ///
 /// Errors: `row_conflict`, which names rows.
 pub(crate) fn refuse_survivors(
     session: &Session,
     plan: &Plan,
     catalog: &Catalog,
-    cut: &CutTable,
-    line: &Line,
+    (cuts, line): (&[&CutTable], &Line),
+    is_large: bool,
+) -> Result<()> {
+    let keys_of = |cut| plan.keys.iter().filter(move |key: &&ForeignKey| key.parent == cut_name(cut));
+    let looks: Vec<_> = cuts.iter().flat_map(|cut| keys_of(cut).map(move |key| (*cut, key))).collect();
+    let look = |session: &Session, (cut, key): (&CutTable, &ForeignKey)| {
+        refuse_survivors_by(session, plan, catalog, (cut, line), key)
+    };
+    let helpers = if is_large { available_parallelism().map_or(1, NonZero::get).min(looks.len()) } else { 1 };
+    if helpers < 2 {
+        return looks.into_iter().try_for_each(|one| look(session, one));
+    }
+    let next = AtomicUsize::new(0);
+    let work = |session: &Session| -> Vec<(usize, Diagnosis)> {
+        let take = || Some(next.fetch_add(1, Relaxed)).and_then(|n| Some((n, *looks.get(n)?)));
+        std::iter::from_fn(take).filter_map(|(n, one)| Some((n, look(session, one).err()?))).collect()
+    };
+    let (path, patience) = (session.path(), session.patience());
+    // Without another connection, the first one looks at everything.
+    let help = || Session::open(path, patience).map_or_else(|_| Vec::new(), |session| work(&session));
+    let refusals = thread::scope(|scope| {
+        let others: Vec<_> = (1..helpers).map(|_| scope.spawn(&help)).collect();
+        let mut refusals = work(session);
+        for other in others {
+            refusals.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        refusals
+    });
+    // As one after the other would have said it.
+    refusals.into_iter().min_by_key(|(n, _)| *n).map_or(Ok(()), |(_, refusal)| Err(refusal))
+}
+
+fn cut_name(cut: &CutTable) -> &str {
+    &cut.info.name
+}
+
+/// Looks for rows that would stay and refer by `key` to rows of `cut` that go.
+fn refuse_survivors_by(
+    session: &Session,
+    plan: &Plan,
+    catalog: &Catalog,
+    (cut, line): (&CutTable, &Line),
+    key: &ForeignKey,
 ) -> Result<()> {
     let doomed = plan.doomed(cut, line);
-    for key in plan.keys.iter().filter(|key| key.parent == cut.info.name) {
-        let name = |column: &str| Some(format!("c.{}", quote(column)));
-        let (Some(refers), Some(parent)) = (is_reference(key, name), same_parent(key, name)) else {
-            continue;
-        };
-        let goes = plan.doomed_as(cut, line, "p");
-        let table = quote(&key.parent);
-        let stays = plan.cut(&key.child).map_or_else(String::new, |child| {
-            format!("({}) IS NOT TRUE AND ", plan.doomed_as(child, line, "c"))
-        });
-        let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
-        let row_key: Vec<String> = row_key.iter().map(|k| format!("c.{k}")).collect();
-        let sql = format!(
-            "SELECT {} FROM main.{} AS c WHERE {refers} \
-             AND EXISTS (SELECT 1 FROM main.{table} AS p WHERE {parent} AND {goes}) AND {stays}\
-             NOT EXISTS (SELECT 1 FROM main.{table} AS p WHERE {parent} AND ({goes}) IS NOT TRUE) LIMIT {}",
-            row_key.join(", "),
-            quote(&key.child),
-            RowNames::LIMIT + 1
-        );
-        let mut names = RowNames::default();
-        for values in session.query_all(&sql, &doomed.params, |row| shown_key(row, 0, row_key.len()))? {
-            names.push(row_name(&key.child, &values));
-        }
-        if !names.is_empty() {
-            return Err(refused(&names, key));
-        }
+    let name = |column: &str| Some(format!("c.{}", quote(column)));
+    let (Some(refers), Some(parent)) = (is_reference(key, name), same_parent(key, name)) else {
+        return Ok(());
+    };
+    let goes = plan.doomed_as(cut, line, "p");
+    let table = quote(&key.parent);
+    let stays = plan.cut(&key.child).map_or_else(String::new, |child| {
+        format!("({}) IS NOT TRUE AND ", plan.doomed_as(child, line, "c"))
+    });
+    let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
+    let row_key: Vec<String> = row_key.iter().map(|k| format!("c.{k}")).collect();
+    let sql = format!(
+        "SELECT {} FROM main.{} AS c WHERE {refers} \
+         AND EXISTS (SELECT 1 FROM main.{table} AS p WHERE {parent} AND {goes}) AND {stays}\
+         NOT EXISTS (SELECT 1 FROM main.{table} AS p WHERE {parent} AND ({goes}) IS NOT TRUE) LIMIT {}",
+        row_key.join(", "),
+        quote(&key.child),
+        RowNames::LIMIT + 1
+    );
+    let mut names = RowNames::default();
+    for values in session.query_all(&sql, &doomed.params, |row| shown_key(row, 0, row_key.len()))? {
+        names.push(row_name(&key.child, &values));
     }
-    Ok(())
+    if names.is_empty() { Ok(()) } else { Err(refused(&names, key)) }
 }
 
 fn refused(names: &RowNames, key: &ForeignKey) -> Diagnosis {

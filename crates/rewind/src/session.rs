@@ -19,6 +19,7 @@ use crate::value::Scalar;
 pub(crate) struct Session {
     connection: Connection,
     path: PathBuf,
+    patience: Duration,
     /// What is done with it, for whoever reads an error.
     doing: String,
 }
@@ -38,8 +39,9 @@ impl Session {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let doing = format!("opening {}", path.display());
         let connection = Connection::open_with_flags(&path, flags).map_err(|e| diagnose(e, &doing))?;
-        let session = Self { connection, doing: format!("using {}", path.display()), path };
-        match session.configure(busy_timeout) {
+        let doing_later = format!("using {}", path.display());
+        let session = Self { connection, doing: doing_later, path, patience: busy_timeout };
+        match session.configure() {
             Ok(ic_store::APPLICATION_ID) => Err(Diagnosis::new(
                 Code::ForeignDatabase,
                 format!("{} is a ledger of ic, which is never rewound.", session.path.display()),
@@ -51,8 +53,8 @@ impl Session {
     }
 
     /// Returns the mark of the program that made the file.
-    fn configure(&self, busy_timeout: Duration) -> rusqlite::Result<i32> {
-        self.connection.busy_timeout(busy_timeout)?;
+    fn configure(&self) -> rusqlite::Result<i32> {
+        self.connection.busy_timeout(self.patience)?;
         ic_vec0::register(&self.connection)?;
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
         // Rows of a virtual table's own tables are out of reach, whatever the configuration says.
@@ -69,6 +71,11 @@ impl Session {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How long it waits for others.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// Makes the database at `path` known as `name`. It must exist.

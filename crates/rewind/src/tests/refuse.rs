@@ -119,6 +119,24 @@ fn a_preview_of_a_large_database_counts_and_the_whole_one_looks_at_every_row() {
 }
 
 #[test]
+fn in_a_large_database_several_connections_find_the_same_as_one() {
+    let early = [
+        "INSERT INTO requirements VALUES ('R9', 'T3', 'early', 50);",
+        "INSERT INTO agent_logs VALUES (77, 'T3', 'note', '{}', 50);",
+        "INSERT INTO langgraph_checkpoints VALUES ('L9', 'T2', NULL, 50);",
+    ];
+    for chosen in 1..8 {
+        let rows = |n: &usize| chosen & (1 << n) != 0;
+        let app = App::devs();
+        app.sql(&(0..3).filter(rows).map(|n| early[n]).collect::<String>());
+        let alone = app.engine().get_whole_snapshot("T1").unwrap_err();
+        app.sql("CREATE TABLE large (bytes); INSERT INTO large VALUES (zeroblob(17 * 1024 * 1024))");
+        let together = app.engine().get_whole_snapshot("T1").unwrap_err();
+        assert_eq!((together.message(), together.details()), (alone.message(), alone.details()), "{chosen}");
+    }
+}
+
+#[test]
 fn rows_that_would_lose_their_parents_are_named() {
     let setup = "CREATE TABLE tasks (id TEXT PRIMARY KEY, up TEXT REFERENCES tasks ON DELETE CASCADE, at INTEGER);
         CREATE TABLE logs (id INTEGER PRIMARY KEY, at INTEGER);
