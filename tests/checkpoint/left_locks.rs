@@ -70,7 +70,7 @@ fn locks_that_a_killed_git_left_go_with_the_next_restore() {
         ("update-ref", "echo 1234 > refs/heads/main.lock"),
         ("update-ref", ": > refs/heads/other.lock; : > refs/heads/main.lock; : > HEAD.lock"),
         ("update-ref", below),
-        ("update-index -q --refresh", ": > index.lock"),
+        ("update-index --refresh", ": > index.lock"),
         ("symbolic-ref -m", "echo ref: refs/heads/main > HEAD.lock"),
         ("stash drop", ": > refs/stash.lock; mkdir -p logs/refs; : > logs/refs/stash.lock"),
     ];

@@ -3,6 +3,7 @@
 
 mod attributes;
 mod beside;
+mod clean;
 mod crowd;
 mod damage;
 mod database;

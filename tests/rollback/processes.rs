@@ -57,7 +57,7 @@ const PLAN: [&str; 6] = [
 /// The tree around the effects: git's state is known from the plan; the new commit is kept.
 const EFFECTS: [&str; 2] = ["cat-file --batch-check=%(objecttype)", "pack-objects --revs --stdout"];
 
-/// The commits again, the moves, and the state that they leave.
+/// The commits again, the moves, and the state that they leave: git looks at the files when it refreshes its index, and not once more.
 const TREE: [&str; 10] = [
     "for-each-ref --format=%(objectname) %(refname)",
     "for-each-ref --format=%(objectname) %(refname)",
@@ -65,8 +65,8 @@ const TREE: [&str; 10] = [
     "rev-list --ignore-missing --stdin",
     "rev-list --objects --quiet",
     "rev-list --objects --quiet",
-    "status --porcelain=v2 -z",
-    "update-index -q --refresh",
+    "symbolic-ref --quiet HEAD",
+    "update-index --refresh",
     "update-index -z --index-info",
     "update-ref -m ic:",
 ];

@@ -38,7 +38,7 @@ pub use own_refs::forget as forget_refs;
 pub use pack::Before;
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left};
 pub use purged::{is_any as has_purged, remember};
-pub use record::{Asked, Found, ask};
+pub use record::{Asked, Clean, Found, ask, ask_clean};
 pub use reflog::{committed_since, log_size, took_from_tree};
 pub use restore::{
     GitPlan, LeftLock, Moved, MovedByOthers, Others, StandingLock, apply_index, apply_refs, is_sparse,
@@ -46,7 +46,7 @@ pub use restore::{
     needs_purged, not_in, other_work_trees, plan, remove_locks,
 };
 pub use state::{GitState, Index, Pack, Stash};
-pub use told::Look;
+pub use told::{Look, moment_of};
 
 /// Copies of the index that killed restores left in the git directory of a work tree.
 pub fn indexes_left_behind(root: &Path) -> Vec<PathBuf> {

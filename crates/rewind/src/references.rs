@@ -74,9 +74,9 @@ fn refuse_survivors_by(
     };
     let goes = plan.doomed_as(cut, line, "p");
     let table = quote(&key.parent);
-    let stays = plan.cut(&key.child).map_or_else(String::new, |child| {
-        format!("({}) IS NOT TRUE AND ", plan.doomed_as(child, line, "c"))
-    });
+    let stays = plan
+        .cut(&key.child)
+        .map_or_else(String::new, |child| format!("({}) IS NOT TRUE AND ", plan.doomed_as(child, line, "c")));
     let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
     let row_key: Vec<String> = row_key.iter().map(|k| format!("c.{k}")).collect();
     let sql = format!(

@@ -313,7 +313,7 @@ fn keep_before_files(saga: &Saga<'_>, plan: &UndoPlan) -> Result<Option<Checkpoi
         return Ok(None);
     }
     let message = "before effects are undone that restore files".to_owned();
-    saga.keep_tree((message, saga.run()?.epoch), force, |_, _, _| Ok(())).map(Some)
+    saga.keep_tree((message, saga.run()?.epoch), force, |_, _, _| Ok(())).map(|shot| Some(shot.id().clone()))
 }
 
 /// Errors: `compensation_not_found` for a step none of whose compensations `is_meant`.

@@ -34,6 +34,7 @@ use ic_kernel::Kernel;
 
 use super::git::Brought;
 use super::read;
+use super::shot::Shot;
 use super::workspace::{Settings, Warning, Workspace, find, require_kept};
 use limits::Whose;
 use settled::also_settled;
@@ -69,7 +70,6 @@ pub fn restore(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watc
 }
 
 /// The deed that a restore is a part of.
-#[derive(Debug, Clone)]
 pub struct Deed {
     /// These paths stay as they are.
     pub keep: BTreeSet<Vec<u8>>,
@@ -77,20 +77,22 @@ pub struct Deed {
     pub until: Seq,
     /// The checkpoints from before and after what the deed did to the tree already, oldest first; without a second one it died in it.
     pub did: Vec<(CheckpointId, Option<CheckpointId>)>,
+    /// The tree as the deed has just left it, recorded, with nothing of what rules hide: no other picture is taken of it.
+    pub taken: Option<Shot>,
 }
 
 /// Restores a checkpoint of a workspace, which need not be the caller's. Errors: those of [`restore`].
 pub fn restore_into(
     workspace: &Workspace<'_>,
     target: Checkpoint,
-    Deed { keep, until, did }: Deed,
+    Deed { keep, until, did, taken }: Deed,
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
     require_kept(&target)?;
     read::require_same_root(workspace, &target)?;
     let limits = Limits { keep, ..Limits::default() };
-    let task = run::Task { until, did, ..run::Task::of(Kind::Restore, target, limits) };
+    let task = run::Task { until, did, taken, ..run::Task::of(Kind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 
@@ -227,6 +229,8 @@ impl Workspace<'_> {
         let plan = planned::read_plan(self, &restore)?;
         let git = self.settle_git(&restore, &target)?;
         apply::sweep(&RootDir::open(&self.root)?, &plan, &restore.id);
+        // An older version recorded first that it was prepared, and then that it began.
+        self.kernel.write_late_too(|tx, now| journal::begin(tx, now, &restore.id))?;
         let outcome = self.carry_out(&restore.id, &target, &plan, git.as_ref(), None, watch)?;
         Ok(Some(Warning {
             code: "restore_settled",

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
 use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions};
 use ic_checkpoint::diff::{self, Change};
-use ic_checkpoint::git::{self, Look};
+use ic_checkpoint::git::{self, Clean, Look};
 use ic_checkpoint::lock::{self, Lock, Mode};
 use ic_checkpoint::manifest::{Changed, Manifest, PathText, Skipped};
 use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
@@ -36,6 +36,8 @@ pub struct Shot {
     pub(super) settled: bool,
     duration_ms: u64,
     id: CheckpointId,
+    /// It is a checkpoint already: nothing is recorded again.
+    pub(super) is_recorded: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
 }
@@ -70,13 +72,15 @@ pub struct Purpose {
     pub force: BTreeSet<Vec<u8>>,
     /// What can have changed since the last capture; `None`: anything.
     pub touched: Option<BTreeSet<Vec<u8>>>,
+    /// Git has just looked at the files: it need not again where the tree is this one.
+    pub clean: Option<Clean>,
 }
 
 impl Purpose {
     /// A picture that becomes a checkpoint, with git's state.
     pub fn new(kind: Kind, link: Link) -> Self {
         let (git, force) = (GitPart::Kept, BTreeSet::new());
-        Self { git, kind, link, parent: None, settled: false, force, touched: None }
+        Self { git, kind, link, parent: None, settled: false, force, touched: None, clean: None }
     }
 
     /// A picture that is compared with others and never recorded.
@@ -138,14 +142,21 @@ impl Workspace<'_> {
         let since = look.as_ref().and_then(Look::since);
         let options = capture::Options { rules, touched: purpose.touched, since, ..options };
         let knows = look.as_ref().is_some_and(Look::knows);
+        let clean = purpose.clean.filter(|_| look.is_some());
+        let ask = || match &clean {
+            Some(clean) => git::ask_clean(root, clean).map(Ok),
+            None => Some(git::ask(root)),
+        };
         // Git looks at as many files as the capture does, and neither needs the other.
         let (captured, asked) = std::thread::scope(|scope| {
-            let asked = (asks && !knows).then(|| scope.spawn(|| git::ask(root)));
+            let asked = (asks && !knows).then(|| scope.spawn(ask));
             let captured = capture::capture_with(&self.objects, &writer, root, &options, progress);
             (captured, asked.map(ScopedJoinHandle::join))
         });
         let (captured, seen) = captured?;
-        let asked = asked.map(|asked| asked.unwrap_or_else(|_| Err(ended_early())));
+        let is_as_then = clean.as_ref().is_none_or(|clean| clean.tree == captured.root);
+        let asked = asked.and_then(|asked| asked.unwrap_or_else(|_| Some(Err(ended_early()))));
+        let asked = asked.filter(|_| is_as_then);
         let asked = match look {
             Some(look) => Some(look.end(&captured, asked)),
             None => asked,
@@ -165,6 +176,7 @@ impl Workspace<'_> {
             settled: purpose.settled,
             duration_ms: 0,
             id: self.kernel.context.new_id(),
+            is_recorded: false,
         };
         shot.warnings.extend(unsettled(&shot.captured.unsettled));
         let is_work = matches!(shot.kind, Kind::Manual | Kind::Auto) && !shot.link.of_call;
@@ -283,6 +295,11 @@ impl Shot {
         let seq = event()?;
         record::insert(tx, now, &self.row(&link, Some(occasion.epoch), Some(seq)), own)?;
         Ok(seq)
+    }
+
+    /// The same, where [`Shot::record`] was called for it and has committed: a restore that follows at once need not take another one.
+    pub fn recorded(self) -> Self {
+        Self { is_recorded: true, ..self }
     }
 
     /// Its id, which the row will have.

@@ -1,21 +1,24 @@
 //! Git's state: asked for, then kept. Nothing is written to the repository.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod status;
+
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_events::Hash;
-use ic_store::path_from_bytes;
+use ic_store::{GitDirs, path_from_bytes};
 
+use self::status::Status;
 use super::pack::Before;
 use super::program::Git;
 use super::state::{BRANCHES, GitState, Index, Stash};
 use super::told::Note;
 use super::{index, own_refs, pack};
 use crate::manifest::PathText;
-use crate::objects::Writer;
+use crate::objects::{Writer, hash_of};
 
 /// What git says of a work tree.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub struct Found {
     pub(super) rules_left_out: Vec<Vec<u8>>,
     pub(super) has_submodules: bool,
     pub(super) is_unusual: bool,
+    /// A moment before git looked at the files, where that was before it was asked.
+    pub(super) since: Option<i64>,
     /// What the next look need not ask.
     pub(super) note: Option<Note>,
 }
@@ -55,6 +60,17 @@ pub(super) enum Text {
     Held(Vec<u8>),
     /// The store has them.
     Kept(Index),
+}
+
+/// A work tree that git called clean after it looked at every file.
+#[derive(Debug, Clone)]
+pub struct Clean {
+    /// Git's state in a checkpoint of the tree, where it was clean: HEAD and the index are that again.
+    pub state: GitState,
+    /// The tree of that checkpoint.
+    pub tree: Hash,
+    /// A moment before git looked now, as [`super::moment_of`].
+    pub since: i64,
 }
 
 /// Asks for the state of git in the work tree whose top is `root`. Nothing is written. Errors: `git_failed`.
@@ -76,25 +92,66 @@ pub fn ask(root: &Path) -> Result<Asked> {
         let is_of_one_moment =
             (name.is_none() || at.map(|at| at.oid) == status.head) && before == index_stamp(&dirs.git_dir);
         if is_of_one_moment {
-            let state = state(&git, &dirs.git_dir, &status, name.as_deref(), &refs)?;
-            let intended = if status.may_have_intended { index::intended(&git)? } else { Vec::new() };
-            let index = index::text(texts.index, &intended);
-            let is_unusual = git.is_unusual()? || refs_elsewhere(&git, &dirs.common_dir)?;
-            let (lines, _) = index::parse(&index);
-            return Ok(Asked::State(Box::new(Found {
-                changed: status.changed.iter().map(|path| path.to_vec()).collect(),
-                is_staged: status.is_staged,
-                rules_left_out: rules_left_out(&lines),
-                has_submodules: lines.iter().any(index::Line::is_submodule),
-                is_unusual,
-                state,
-                index: Text::Listed(index),
-                note: None,
-            })));
+            let found = found(&git, &dirs, &status, (name.as_deref(), &refs), texts.index)?;
+            return Ok(Asked::State(Box::new(found)));
         }
     }
     Err(Diagnosis::new(Code::GitFailed, "Git's state changed while it was recorded.")
         .hint("try again when the other git command has ended"))
+}
+
+/// As [`ask`], and git does not look at the files once more: whether they differ follows from `clean`, if the tree is captured as it was
+/// then. `None` where HEAD or the index is another by now, or that does not decide it.
+pub fn ask_clean(root: &Path, clean: &Clean) -> Option<Asked> {
+    let dirs = ic_store::git_dirs(root)?;
+    let git = Git::new(root);
+    let before = index_stamp(&dirs.git_dir);
+    let patterns = own_refs::patterns_of_others(&dirs);
+    let list = refs_list(&patterns);
+    let (name, refs, index) = std::thread::scope(|scope| {
+        let name = scope.spawn(|| git.run(&["symbolic-ref", "--quiet", "HEAD"]));
+        let refs = scope.spawn(|| git.run(&list));
+        let index = index::listing(&git);
+        (name.join(), refs.join(), index)
+    });
+    let (name, refs, index) = (name.ok()?.ok()?, refs.ok()?.ok()?, index.ok()?);
+    let (name, refs) = (name.strip_suffix(b"\n").unwrap_or(&name), parse_refs(&refs));
+    let head = refs.get(name)?.oid;
+    let status = Status { head: Some(head), ..Status::default() };
+    let mut found = found(&git, &dirs, &status, (Some(name), &refs), index).ok()?;
+    found.since = Some(clean.since);
+    let has_index = matches!(&found.index, Text::Listed(text) if hash_of(text) == clean.state.index.0);
+    let is_so = has_index
+        && clean.state.head.as_deref() == Some(head)
+        && !found.has_submodules
+        && before == index_stamp(&dirs.git_dir);
+    is_so.then(|| Asked::State(Box::new(found)))
+}
+
+/// What is found where git said so.
+fn found(
+    git: &Git<'_>,
+    dirs: &GitDirs,
+    status: &Status<'_>,
+    (name, refs): (Option<&[u8]>, &BTreeMap<&[u8], RefAt<'_>>),
+    index: Vec<u8>,
+) -> Result<Found> {
+    let state = state(git, &dirs.git_dir, status, name, refs)?;
+    let intended = if status.may_have_intended { index::intended(git)? } else { Vec::new() };
+    let index = index::text(index, &intended);
+    let is_unusual = git.is_unusual()? || refs_elsewhere(git, &dirs.common_dir)?;
+    let (lines, _) = index::parse(&index);
+    Ok(Found {
+        changed: status.changed.iter().map(|path| path.to_vec()).collect(),
+        is_staged: status.is_staged,
+        rules_left_out: rules_left_out(&lines),
+        has_submodules: lines.iter().any(index::Line::is_submodule),
+        is_unusual,
+        state,
+        index: Text::Listed(index),
+        since: None,
+        note: None,
+    })
 }
 
 impl Found {
@@ -206,8 +263,7 @@ const STATUS: [&str; 8] = [
 fn texts(git: &Git<'_>, refs: &[String]) -> Result<Option<Texts>> {
     let (status, refs, index) = std::thread::scope(|scope| {
         let status = scope.spawn(|| git.ask(&STATUS));
-        let list = ["for-each-ref", "--format=%(objectname) %(refname) %(symref)"].into_iter();
-        let list: Vec<&str> = list.chain(refs.iter().map(String::as_str)).collect();
+        let list = refs_list(refs);
         let refs = scope.spawn(move || git.ask(&list));
         let index = index::list(git);
         (status.join(), refs.join(), index)
@@ -217,6 +273,11 @@ fn texts(git: &Git<'_>, refs: &[String]) -> Result<Option<Texts>> {
     };
     let (Some(status), Some(refs), Some(index)) = (status?, refs?, index?) else { return Ok(None) };
     Ok(Some(Texts { status, refs, index }))
+}
+
+fn refs_list(patterns: &[String]) -> Vec<&str> {
+    let list = ["for-each-ref", "--format=%(objectname) %(refname) %(symref)"].into_iter();
+    list.chain(patterns.iter().map(String::as_str)).collect()
 }
 
 /// Changes when the index does: git replaces the file.
@@ -261,73 +322,6 @@ fn state(
         purged: false,
     })
 }
-
-/// What `git status --porcelain=v2 -z --branch` says.
-#[derive(Default)]
-struct Status<'s> {
-    /// What HEAD is on, as `git status` calls it.
-    branch: Option<&'s [u8]>,
-    head: Option<&'s str>,
-    dirty: bool,
-    /// Whether the index differs from HEAD.
-    is_staged: bool,
-    /// Paths that differ from the index.
-    changed: Vec<&'s [u8]>,
-    /// Content in the index that HEAD does not have.
-    staged: BTreeSet<&'s str>,
-    /// Whether there may be paths that are only intended to be added.
-    may_have_intended: bool,
-}
-
-impl<'s> Status<'s> {
-    fn parse(text: &'s [u8]) -> Self {
-        let mut status = Self::default();
-        for line in text.split(|b| *b == 0).filter(|line| !line.is_empty()) {
-            if let Some(name) = line.strip_prefix(b"# branch.head ") {
-                status.branch = Some(name);
-            } else if let Some(oid) = line.strip_prefix(b"# branch.oid ") {
-                status.head = std::str::from_utf8(oid).ok().filter(|oid| *oid != "(initial)");
-            } else if matches!(line[0], b'1' | b'u') {
-                status.dirty = true;
-                status.entry(line);
-            }
-        }
-        status
-    }
-
-    /// `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`.
-    fn entry(&mut self, line: &'s [u8]) {
-        let is_unmerged = line[0] == b'u';
-        let width = if is_unmerged { 11 } else { 9 };
-        self.changed.extend(line.splitn(width, |b| *b == b' ').nth(width - 1));
-        let fields: Vec<&str> = line
-            .splitn(width, |b| *b == b' ')
-            .map(|field| std::str::from_utf8(field).unwrap_or_default())
-            .collect();
-        let (modes, oids) = if is_unmerged { (3..6, 7..10) } else { (4..5, 7..8) };
-        let (Some(state), Some(modes), Some(oids)) = (fields.get(1), fields.get(modes), fields.get(oids))
-        else {
-            return;
-        };
-        // One whose file is gone again looks like an empty file that was deleted.
-        self.may_have_intended |= state.ends_with('A')
-            || (state.ends_with('D') && oids.iter().any(|oid| EMPTY_FILES.contains(oid)));
-        if is_unmerged || !state.starts_with('.') {
-            self.is_staged = true;
-            let is_content =
-                |(mode, oid): &(&&str, &&'s str)| **mode != SUBMODULE && oid.bytes().any(|b| b != b'0');
-            self.staged.extend(modes.iter().zip(oids).filter(is_content).map(|(_, oid)| *oid));
-        }
-    }
-}
-
-const SUBMODULE: &str = "160000";
-
-/// The names of the empty file, by SHA-1 and by SHA-256.
-const EMPTY_FILES: [&str; 2] = [
-    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
-    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
-];
 
 /// Where a ref is.
 pub(super) struct RefAt<'t> {

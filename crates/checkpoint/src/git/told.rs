@@ -82,6 +82,11 @@ pub struct Look<'r> {
     index: Option<Vec<u8>>,
 }
 
+/// The moment now, as looks at this root tell it. `None`: nothing can be kept of it.
+pub fn moment_of(objects: &Objects, root: &Path, flush: Flush) -> Option<i64> {
+    moment(&beside(objects, root, flush).ok()?.with_extension(TOLD)).ok()
+}
+
 impl<'r> Look<'r> {
     /// Begins before the capture does. The caller holds the store's lock shared; `None`: git has to be asked, and nothing can be kept.
     pub fn begin(objects: &'r Objects, root: &'r Path, flush: Flush) -> Option<Self> {
@@ -181,6 +186,7 @@ impl<'r> Look<'r> {
             rules_left_out: paths(&now.rules_left_out),
             has_submodules: false,
             is_unusual: false,
+            since: None,
             state: now.state,
             note,
         })
@@ -273,7 +279,7 @@ impl<'r> Look<'r> {
             version: VERSION,
             files: self.files.filter(|_| is_same)?,
             settings: self.settings()?,
-            asked: self.began,
+            asked: found.since.unwrap_or(self.began),
             tree: captured.root,
             unseen: texts(&captured.unseen),
             changed: Vec::new(),

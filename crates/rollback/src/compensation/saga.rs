@@ -20,7 +20,7 @@ use ic_saga::owner::{self, OwnerLock};
 use ic_saga::process;
 use ic_saga::undo::GRACE;
 use ic_store::Transaction;
-use ic_worktree::shot::Purpose;
+use ic_worktree::shot::{Purpose, Shot};
 use ic_worktree::{Settings, Workspace};
 
 /// Who watches compensations being run.
@@ -168,13 +168,14 @@ impl<'k> Saga<'k> {
         run::reopen(tx, now, &run.id, before)
     }
 
-    /// Captures the tree of the run, what the rules hide of `force` too, and records it for that epoch of the run with what `also` writes. Returns the checkpoint.
+    /// Captures the tree of the run, what the rules hide of `force` too, and records it for that epoch of the run with what `also` writes. Returns
+    /// the picture, recorded.
     pub(crate) fn keep_tree(
         &self,
         (message, epoch): (String, i64),
         force: BTreeSet<Vec<u8>>,
         also: impl Fn(&Transaction<'_>, Timestamp, &CheckpointId) -> Result<()>,
-    ) -> Result<CheckpointId> {
+    ) -> Result<Shot> {
         let run = self.run()?;
         let workspace = Workspace::of_run(self.kernel, &run, self.settings)?;
         // Captures may run side by side; a restore, which would show a tree half restored, may not.
@@ -186,7 +187,7 @@ impl<'k> Saga<'k> {
             shot.record(tx, now, Some(epoch))?;
             also(tx, now, shot.id())
         })?;
-        Ok(shot.id().clone())
+        Ok(shot.recorded())
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {

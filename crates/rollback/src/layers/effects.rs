@@ -63,7 +63,8 @@ fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut 
     })?;
     let around = around::keep_before_effects(saga, remembered, step, plan)?;
     let undoing = saga.undo(plan, FailurePolicy::Stop, Some(&remembered.id), sink)?;
-    let around = around::keep_after_effects(saga, remembered, step, plan, around)?;
+    let (around, seen) = around::keep_after_effects(saga, remembered, step, plan, around)?;
+    work.seen = seen;
     let failed = undoing.results.iter().find(|result| result.state == State::Failed).cloned();
     let over = effects_over(saga, remembered, &undoing.results)?;
     let is_skipped = |one: &&Compensation| one.state == State::Skipped;

@@ -10,6 +10,7 @@ use ic_base::{Result, Seq};
 use ic_journal::{Course, Force, Layer as Name, RollbackRecord, Step};
 use ic_kernel::Kernel;
 use ic_store::Snapshot;
+use ic_worktree::shot::Shot;
 use ic_worktree::{Report, Settings, Watch};
 use serde_json::Value;
 
@@ -64,6 +65,8 @@ impl<'s, 'k> Site<'s, 'k> {
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) effects: Option<Effects>,
+    /// The tree as the layer before has left it.
+    pub(crate) seen: Option<Shot>,
     /// A report for each restore, in the order in which they were made.
     pub(crate) tree: Vec<Report>,
     pub(crate) commits: Option<Vec<LeavingCommit>>,

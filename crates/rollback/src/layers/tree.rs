@@ -16,6 +16,7 @@ use ic_journal::{Course, Layer as Name, Step, layer};
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_session::call;
+use ic_worktree::shot::Shot;
 use ic_worktree::{
     Conflict, Deed, Report, RestoreRequest, Settings, Status as RestoreStatus, Warning, Which, Workspace,
     files_of_database, left_of_interrupted, restore_into, restore_without, restores_since, root_of, steps_of,
@@ -41,7 +42,7 @@ impl Layer for Tree {
         }
         let goal = Goal::of(site.kernel, site.settings, site.covered)?;
         let earlier = goal.restored_before(site.is_dry())?;
-        let mut report = match goal.restore_as_seen(site) {
+        let mut report = match goal.restore_as_seen(site, work.seen.take()) {
             Ok(report) => report,
             Err(error) => return Err(goal.explained(error)),
         };
@@ -140,7 +141,13 @@ impl<'a> Goal<'a> {
     }
 
     /// Restores the tree, or says what that would do. `expect_plan`: nothing else is done than this plan.
-    fn restore(&self, site: &Site<'_, '_>, dry_run: bool, expect_plan: Option<&str>) -> Result<Report> {
+    fn restore(
+        &self,
+        site: &Site<'_, '_>,
+        dry_run: bool,
+        expect_plan: Option<&str>,
+        taken: Option<Shot>,
+    ) -> Result<Report> {
         let said = self.covered.choices()?;
         let is_of_one = self.work.is_some();
         let request = RestoreRequest {
@@ -167,6 +174,7 @@ impl<'a> Goal<'a> {
             until: remembered.map_or(Seq::MAX, |remembered| remembered.seq),
             did: remembered
                 .map_or_else(|| Ok(Vec::new()), |one| around::done_by_effects(site.kernel, one))?,
+            taken,
         };
         let mut report = restore_into(workspace, target, deed, &request, site.watch)?;
         report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
@@ -227,23 +235,24 @@ impl<'a> Goal<'a> {
             kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &self.covered.run.id))?;
         let others = if of_session { Others::All } else { self.others_asked().unwrap_or(Others::Told) };
         let look = RestoreRequest { dry_run: true, expect_plan: None, ..*request };
-        let deed = Deed { keep: self.keep.clone(), until: Seq::MAX, did: Vec::new() };
+        let deed = Deed { keep: self.keep.clone(), until: Seq::MAX, did: Vec::new(), taken: None };
         let report = restore_into(&self.workspace, self.target.clone(), deed, &look, site.watch)?;
         let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
         beside::conflicts(kernel, &self.workspace, &self.target.id, others, paths)
     }
 
     /// Restores the tree as the caller has seen it in a plan: less may be done by now, but nothing else.
-    fn restore_as_seen(&self, site: &Site<'_, '_>) -> Result<Report> {
+    /// `taken`: the tree as the layer before has just left it.
+    fn restore_as_seen(&self, site: &Site<'_, '_>, taken: Option<Shot>) -> Result<Report> {
         let dry_run = site.is_dry();
         let Some(seen) = site.seen.and_then(|seen| seen.tree.as_ref()) else {
-            return self.restore(site, dry_run, None);
+            return self.restore(site, dry_run, None, taken);
         };
-        match self.restore(site, dry_run, Some(&seen.plan_hash)) {
+        match self.restore(site, dry_run, Some(&seen.plan_hash), taken) {
             Err(error) if error.code() == Code::PlanChanged => {
-                let now = self.restore(site, true, None)?;
+                let now = self.restore(site, true, None, None)?;
                 approved::require_tree(seen, &now)?;
-                self.restore(site, dry_run, Some(&now.plan_hash))
+                self.restore(site, dry_run, Some(&now.plan_hash), None)
             }
             done => done,
         }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use ic_base::{CheckpointId, RestoreId, Result};
+use ic_base::{CheckpointId, Diagnosis, RestoreId, Result};
 use ic_checkpoint::capture::Progress;
-use ic_checkpoint::git;
-use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::git::{self, Clean};
+use ic_checkpoint::manifest::{Manifest, PathText};
 use ic_checkpoint::record::{Checkpoint, Kind as CheckpointKind, Link};
 use ic_checkpoint::restore::apply::{self, Outcome};
 use ic_checkpoint::restore::journal;
@@ -30,7 +30,7 @@ pub(super) struct Done {
 }
 
 impl Workspace<'_> {
-    /// Applies a plan that is in the journal, verifies the result, and records what it left. `touched`: only these paths
+    /// Applies the plan of a restore that is begun in the journal, verifies the result, and records what it left. `touched`: only these paths
     /// were changed since the last capture, by the plan.
     pub(super) fn carry_out(
         &self,
@@ -41,8 +41,6 @@ impl Workspace<'_> {
         touched: Option<BTreeSet<Vec<u8>>>,
         watch: &Watch,
     ) -> Result<Done> {
-        // On record before the first write: whoever comes after a death applies the same plan again.
-        self.kernel.write_late_too(|tx, now| journal::begin(tx, now, id))?;
         let is_clean = git.is_some_and(|git| !git.target.dirty);
         let git = git.filter(|git| !git.plan.is_empty());
         let mut git_failed = None;
@@ -63,19 +61,12 @@ impl Workspace<'_> {
             touched: touched.filter(|_| git.is_none()),
             ..Purpose::new(CheckpointKind::Restored, link)
         };
-        // What was restored is looked at while it goes to the disk.
-        let shot = while_syncing(&root, || {
-            if let Some(GitRestore { plan, target, current, .. }) = git
-                && git_failed.is_none()
-                && (plan.index || plan.head || !plan.refs.is_empty())
-            {
-                git_failed = git::apply_index(&self.root, target, current, &self.objects).err();
-            }
-            if is_clean {
-                git::look_again(&self.root, &plan.steps.iter().map(|step| step.path.0.clone()).collect());
-            }
-            self.shoot_restored(plan, purpose)
-        })?;
+        let moved = git.filter(|_| git_failed.is_none());
+        let (is_clean, failed) = self.lead_index(plan, moved, is_clean);
+        git_failed = git_failed.or(failed);
+        let clean = is_clean.map(|since| self.clean_as(target, since)).transpose()?.flatten();
+        // What was restored is looked at while it goes to the disk. Git is not: what it writes would wait for that.
+        let shot = while_syncing(&root, || self.shoot_restored(plan, Purpose { clean, ..purpose }))?;
         if let Some(error) = git_failed {
             outcome.failed.push((PathText(b".git".to_vec()), error.message().to_owned()));
         }
@@ -90,6 +81,39 @@ impl Workspace<'_> {
         })?;
         let Outcome { done: steps, failed, not_kept, .. } = outcome;
         Ok(Done { steps, failed, not_kept, restored_id, left: shot })
+    }
+
+    /// Makes the index what it is to be, once refs and files are. `is_meant_clean`: no file is to differ from it. Returns a moment before git
+    /// looked at every file, if it did and none differs; and what failed.
+    fn lead_index(
+        &self,
+        plan: &Plan,
+        git: Option<&GitRestore>,
+        is_meant_clean: bool,
+    ) -> (Option<i64>, Option<Diagnosis>) {
+        let since = git::moment_of(&self.objects, &self.root, self.options().flush);
+        let (mut is_clean, mut failed) = (false, None);
+        if let Some(GitRestore { plan, target, current, .. }) = git
+            && (plan.index || plan.head || !plan.refs.is_empty())
+        {
+            match git::apply_index(&self.root, target, current, &self.objects) {
+                Ok(found) => is_clean = found,
+                Err(error) => failed = Some(error),
+            }
+        }
+        if is_meant_clean {
+            let written = plan.steps.iter().map(|step| step.path.0.clone()).collect();
+            is_clean = git::look_again(&self.root, &written).unwrap_or(is_clean);
+        }
+        (since.filter(|_| is_clean), failed)
+    }
+
+    /// What git would say of a tree that is as a checkpoint has it, where that is the last word; `since`: a moment before it looked at every
+    /// file, and none differed from its index.
+    fn clean_as(&self, target: &Checkpoint, since: i64) -> Result<Option<Clean>> {
+        let recorded = Manifest::read(&self.objects, &target.manifest)?.git;
+        let recorded = recorded.filter(|state| !state.dirty);
+        Ok(recorded.map(|state| Clean { state, tree: target.tree, since }))
     }
 
     /// A picture of what a restore left. What a rule hides is part of it all the same: a redo goes back to it.

@@ -63,12 +63,13 @@ fn rules_go_back(plan: &Plan) -> Option<Warning> {
 }
 
 impl Workspace<'_> {
-    /// Captures the tree as it is, and what a restore changes in it though a rule hides it. `own`: paths that the restore which is
-    /// undone wrote.
+    /// Captures the tree as it is, and what a restore changes in it though a rule hides it. `taken`: a picture of a moment ago, which is good
+    /// where nothing was recorded of the tree since: what changed meanwhile is not as the plan finds it, and is left alone. `own`: paths that
+    /// the restore which is undone wrote.
     pub(super) fn compare(
         &self,
         target: &Checkpoint,
-        git: GitPart,
+        (git, taken): (GitPart, Option<Shot>),
         limits: &mut Limits,
         own: &BTreeSet<Vec<u8>>,
         watch: &Watch,
@@ -79,7 +80,12 @@ impl Workspace<'_> {
             ..target.link.clone()
         };
         let purpose = Purpose { git, ..Purpose::new(CheckpointKind::Safety, link) };
-        let mut shot = self.shoot(purpose.clone(), &watch.capture)?;
+        let newest = self.kernel.read(|snapshot| record::newest_look(snapshot, &self.root))?;
+        let is_newest = |shot: &Shot| newest.as_ref().is_some_and(|newest| newest.id == *shot.id());
+        let mut shot = match taken.filter(is_newest) {
+            Some(taken) => taken,
+            None => self.shoot(purpose.clone(), &watch.capture)?,
+        };
         let usual = shot.captured.root;
         let mut differences = self.differences(&shot, target)?;
         let mut hidden = plan::must_be_saved(&differences, limits);

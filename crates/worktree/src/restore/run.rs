@@ -43,6 +43,8 @@ pub(super) struct Task {
     pub(super) brought: Option<Brought>,
     /// Locks of git that will be gone by then.
     pub(super) past: Vec<PathBuf>,
+    /// The tree as it was a moment ago, recorded.
+    pub(super) taken: Option<Shot>,
     /// Only what this work did is undone: the target is the tree before it, and whatever others did since stays.
     pub(super) work: Option<Own>,
 }
@@ -61,6 +63,7 @@ impl Task {
             own: BTreeSet::new(),
             brought: None,
             past: Vec::new(),
+            taken: None,
             work: None,
         }
     }
@@ -165,7 +168,7 @@ fn plan_report(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Planned> {
-    let Task { target, mut limits, whose, until, did, as_if, own, brought, past, work, .. } = task;
+    let Task { target, mut limits, whose, until, did, as_if, own, brought, past, taken, work, .. } = task;
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = match request.strategy {
         Some(strategy) => strategy,
@@ -175,7 +178,7 @@ fn plan_report(
     workspace.narrow(&mut limits, &target, strategy, whose)?;
     let git = git_part(request.dry_run, strategy);
     let Compared { shot, usual, differences, mut databases } =
-        workspace.compare(&target, git, &mut limits, &own, watch)?;
+        workspace.compare(&target, (git, taken), &mut limits, &own, watch)?;
     let passed = named::passed_over(workspace, &limits.paths, &target.tree, &shot.captured.root)?;
     let (differences, mut reversed) = workspace.aimed(work, as_if, differences, &shot, &usual, &databases)?;
     let Attained { differences, lost, ties } =
@@ -272,7 +275,7 @@ impl Workspace<'_> {
         Ok(if has_git { Strategy::Full } else { Strategy::FilesOnly })
     }
 
-    /// Makes the safety checkpoint, the plan and what only it holds durable, and says so in the ledger.
+    /// Makes the safety checkpoint, the plan and what only it holds durable, and says in the ledger that the restore begins.
     fn prepare(&self, kind: Kind, report: &Report, shot: &Shot, texts: &[Vec<u8>]) -> Result<RestoreId> {
         let writer = self.objects.writer(self.kernel.context.now())?;
         for text in texts {
@@ -286,18 +289,22 @@ impl Workspace<'_> {
         writer.finish()?;
         let restore_id: RestoreId = self.kernel.context.new_id();
         self.kernel.write(|tx, now| {
-            let safety = shot.record(tx, now, None)?;
+            if !shot.is_recorded {
+                shot.record(tx, now, None)?;
+            }
             let new = NewRestore {
                 id: &restore_id,
                 root: &self.root,
                 kind,
                 strategy: report.strategy,
                 target_id: &report.target.id,
-                safety_id: &safety.id,
+                safety_id: shot.id(),
                 run_id: report.target.link.run_id.as_ref(),
                 plan,
             };
-            journal::prepare(tx, now, &new)
+            journal::prepare(tx, now, &new)?;
+            // On record before the first write: whoever comes after a death applies the same plan again.
+            journal::begin(tx, now, &restore_id)
         })?;
         Ok(restore_id)
     }

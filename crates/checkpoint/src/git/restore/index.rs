@@ -34,11 +34,11 @@ pub(super) fn expect(git: &Git<'_>, target: &GitState, current: &GitState, objec
     Err(busy("another git command changed the index meanwhile"))
 }
 
-/// Makes the index what it was, and lets it look at the files, which are restored already.
+/// Makes the index what it was, and lets it look at the files, which are restored already. Returns whether each of them was what it has.
 ///
 /// The caller holds the lock of the root. Errors: `git_busy` if another command holds the index, or changed it since the
 /// plan: it is then left as it is.
-pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: &Objects) -> Result<()> {
+pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: &Objects) -> Result<bool> {
     let dirs = dirs(root)?;
     let git = Git::new(root);
     if target.index != current.index {
@@ -48,10 +48,7 @@ pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: 
         drop(lock);
     }
     let git = Git::with(root, Filters::Users);
-    if may_refresh(&git)? {
-        refresh(&git);
-    }
-    Ok(())
+    Ok(may_refresh(&git)? && refresh(&git))
 }
 
 /// Without a filter that git would run, a file may seem to be what the index has though it is not. Git then finds out by itself when it is
@@ -60,25 +57,24 @@ fn may_refresh(git: &Git<'_>) -> Result<bool> {
     Ok(!git.is_without_filters()?)
 }
 
-/// Lets the index look at the files. Those that differ are not a failure: they are what the index is for.
-fn refresh(git: &Git<'_>) {
-    let _ = git.run(&["update-index", "-q", "--refresh"]);
+/// Lets the index look at the files; whether none of them differs. Those that do are not a failure: they are what the index is for.
+fn refresh(git: &Git<'_>) -> bool {
+    git.run(&["update-index", "--refresh"]).is_ok()
 }
 
 /// Lets git look into those of these files that are not as long as its index says, where the tree is meant to be as the index has it. It takes
 /// each of them for changed without a look, though only how its lines end may differ, which it converts.
 ///
-/// The caller holds the lock of the root. What fails here fails for git, too, which then says that they are changed.
-pub fn look_again(root: &Path, paths: &BTreeSet<Vec<u8>>) {
+/// The caller holds the lock of the root. What fails here fails for git, too, which then says that they are changed. Returns whether no file
+/// differs then from what the index has; `None` where there was nothing to look into.
+pub fn look_again(root: &Path, paths: &BTreeSet<Vec<u8>>) -> Option<bool> {
     let git = Git::with(root, Filters::Users);
     let other = index::of_other_length(&git, paths);
     if other.is_empty() || !may_refresh(&git).unwrap_or(false) {
-        return;
+        return None;
     }
     let again = git.run_with(&["update-index", "-z", "--index-info"], &index::info(&git, &other));
-    if again.is_ok() {
-        refresh(&git);
-    }
+    Some(again.is_ok() && refresh(&git))
 }
 
 fn replace(

@@ -9,6 +9,7 @@ use ic_journal::kept::goes_of;
 use ic_journal::steps::{self, Happening, Step, StepKind};
 use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
+use ic_worktree::shot::Shot;
 use ic_worktree::{TreeChanges, Workspace, changes_between};
 use serde_json::{Value, json};
 
@@ -33,19 +34,21 @@ pub(crate) fn keep_before_effects(
         goes
     };
     keep_tree(saga, remembered, step, ("before", own_work::files_of(plan.undo())), keep)
+        .map(|(known, _)| known)
 }
 
-/// Captures the tree after effects were undone, if it was captured before; returns what is known of it.
+/// Captures the tree after effects were undone, if it was captured before; returns what is known of it, and the picture where it has nothing
+/// of what rules hide.
 pub(crate) fn keep_after_effects(
     saga: &Saga<'_>,
     remembered: &RollbackRecord,
     step: &Step,
     plan: &UndoPlan,
     known: Value,
-) -> Result<Value> {
+) -> Result<(Value, Option<Shot>)> {
     let step = Step { detail: known, ..step.clone() };
     if !goes_of(&step).last().is_some_and(|(_, after)| after.is_none()) {
-        return Ok(step.detail);
+        return Ok((step.detail, None));
     }
     let keep = |id: &str| {
         let mut goes = goes_of(&step);
@@ -54,7 +57,10 @@ pub(crate) fn keep_after_effects(
         }
         goes
     };
-    keep_tree(saga, remembered, &step, ("after", own_work::files_of(plan.undo())), keep)
+    let force = own_work::files_of(plan.undo());
+    let is_usual = force.is_empty();
+    let (known, shot) = keep_tree(saga, remembered, &step, ("after", force), keep)?;
+    Ok((known, Some(shot).filter(|_| is_usual)))
 }
 
 /// The checkpoints of the tree around each go at the effects of a rollback, as [`goes_of`].
@@ -77,14 +83,14 @@ pub(super) fn met(workspace: &Workspace<'_>, undo: Option<&RollbackRecord>) -> R
     Ok(Met { since: Some(since), effects: changed_by_effects(workspace, undo, &[])? })
 }
 
-/// Captures the tree, what the rules hide of `force` too, and records that with the step; returns what is known of it.
+/// Captures the tree, what the rules hide of `force` too, and records that with the step; returns what is known of it, and the picture.
 fn keep_tree(
     saga: &Saga<'_>,
     remembered: &RollbackRecord,
     step: &Step,
     (when, force): (&str, BTreeSet<Vec<u8>>),
     keep: impl Fn(&str) -> Vec<(String, Option<String>)>,
-) -> Result<Value> {
+) -> Result<(Value, Shot)> {
     let message = format!("{when} the effects of rollback {} are undone", remembered.id.short());
     let known = |id: &CheckpointId| {
         let goes = keep(id.as_str());
@@ -92,10 +98,10 @@ fn keep_tree(
         let last = goes.last().and_then(|(_, after)| after.as_ref());
         json!({ "before": first, "after": last, "goes": goes })
     };
-    let id = saga.keep_tree((message, remembered.epoch), force, |tx, now, id| {
+    let shot = saga.keep_tree((message, remembered.epoch), force, |tx, now, id| {
         steps::set(tx, now, &remembered.id, step.ord, Happening::Learns, Some(&known(id)))
     })?;
-    Ok(known(&id))
+    Ok((known(shot.id()), shot))
 }
 
 /// What each go at the effects of a rollback changed in the tree, oldest first. `restores`: those of the rollback, oldest first. Others may work
