@@ -33,6 +33,45 @@ fn refused(world: &World, words: &[&str]) -> String {
 }
 
 #[test]
+fn the_picture_after_effects_is_the_one_before_the_restore() {
+    let world = moved();
+    world.effect("first", &["echo by a script > other"]);
+    world.write("settings", "work\n");
+    let pictures = "SELECT count(*) FROM checkpoints WHERE kind = 'safety'";
+    let before = asked(&world.cli, pictures);
+    let report = world.roll_back("a", &[]);
+    assert_eq!(asked(&world.cli, pictures), before + 2, "one before the effects, one after: {report}");
+    let safety = world.cli.sql("SELECT safety_id FROM restores");
+    assert_eq!(world.cli.ok(["checkpoint", "cat", &safety, "other"]).trim(), "by a script");
+    assert_eq!(world.cli.ok(["checkpoint", "cat", &safety, "settings"]).trim(), "work");
+    assert_eq!(undo(&world, &report)["status"], "undone");
+    assert_eq!(world.read("settings").as_deref(), Some("work\n"));
+}
+
+/// What somebody writes at any moment of a rollback stands there in the end, or in a checkpoint.
+#[test]
+fn what_somebody_writes_while_effects_are_undone_is_not_lost() {
+    for delay in ["0", "0.005", "0.01", "0.02", "0.03", "0.04", "0.06", "0.1"] {
+        let world = moved();
+        // Its file that says so lies outside of the tree.
+        let write = format!("setsid sh -c 'sleep {delay}; echo precious > other; echo done > ../written' &");
+        world.effect("leaves a writer", &[&write]);
+        world.write("other", "work\n");
+        let outcome = world.cli.run(world.all("a", &["--yes"]));
+        wait_for("the writer", || world.root().join("../written").exists());
+        let is_there = world.read("other").as_deref() == Some("precious\n");
+        let checkpoints = world.cli.json(["checkpoint", "list", "--json"]);
+        let ids =
+            checkpoints.as_array().expect("a list").iter().map(|one| one["id"].as_str().expect("an id"));
+        let is_kept = ids.into_iter().any(|id| {
+            let outcome = world.cli.run(["checkpoint", "cat", id, "other"]);
+            outcome.stdout == "precious\n"
+        });
+        assert!(is_there || is_kept, "written after {delay} s, it is lost: {outcome:?}");
+    }
+}
+
+#[test]
 fn what_an_effect_overwrites_is_kept_and_comes_back() {
     let world = moved();
     world.ic(&["compensation", "add", &world.run, "--step", "set", "--restore-file", "settings"]);

@@ -35,7 +35,7 @@ pub use commits::{
 };
 pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, is_ref, log_of, log_since};
 pub use own_refs::forget as forget_refs;
-pub use pack::Before;
+pub use pack::{Before, Kept};
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left};
 pub use purged::{is_any as has_purged, remember};
 pub use record::{Asked, Clean, Found, ask, ask_clean};

@@ -44,7 +44,7 @@ pub(crate) fn refuse_survivors(
     // Without another connection, the first one looks at everything.
     let help = || Session::open(path, patience).map_or_else(|_| Vec::new(), |session| work(&session));
     let refusals = thread::scope(|scope| {
-        let others: Vec<_> = (1..helpers).map(|_| scope.spawn(&help)).collect();
+        let others: Vec<_> = (1..helpers).map(|_| scope.spawn(help)).collect();
         let mut refusals = work(session);
         for other in others {
             refusals.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ic_base::said::counted;
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
-use ic_checkpoint::git::{self, Asked, Before, GitPlan, GitState, Others};
+use ic_checkpoint::git::{self, Asked, Before, GitPlan, GitState, Kept, Others};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::objects::Writer;
 use ic_checkpoint::record::{self, Checkpoint};
@@ -139,7 +139,18 @@ fn naming(error: Diagnosis, target: &CheckpointId) -> Diagnosis {
 }
 
 impl Workspace<'_> {
-    /// Adds what git said to a picture, which follows `parent`. That there is no `git`, or that it fails, costs a warning and not the
+    /// What was recorded of git before a picture that follows `parent`: the newest state, and that of the parent where it is another one.
+    pub fn recorded_git(&self, parent: Option<&Checkpoint>) -> Result<[Option<GitState>; 2]> {
+        let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
+        let parent = parent.filter(|parent| newest.as_ref().is_some_and(|newest| newest.id != parent.id));
+        let state = |of: Option<&Checkpoint>| match of {
+            Some(of) => Manifest::read(&self.objects, &of.manifest).map(|manifest| manifest.git),
+            None => Ok(None),
+        };
+        Ok([state(newest.as_ref())?, state(parent)?])
+    }
+
+    /// Adds what git said to a picture; `before`: what was recorded before, `ahead`: what is kept already. That there is no `git`, or that it fails, costs a warning and not the
     /// checkpoint.
     pub fn record_git(
         &self,
@@ -147,22 +158,14 @@ impl Workspace<'_> {
         asked: Result<Asked>,
         writer: &Writer<'_>,
         is_a_look: bool,
-        parent: Option<&Checkpoint>,
+        (before, ahead): (Before<'_>, Option<Kept>),
     ) -> Result<()> {
-        let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
-        let parent = parent.filter(|parent| newest.as_ref().is_some_and(|newest| newest.id != parent.id));
-        let state = |of: Option<&Checkpoint>| match of {
-            Some(of) => Manifest::read(&self.objects, &of.manifest).map(|manifest| manifest.git),
-            None => Ok(None),
-        };
-        let (newest, parent) = (state(newest.as_ref())?, state(parent)?);
-        let before = Before { newest: newest.as_ref(), other: parent.as_ref() };
         let warn = |message| Warning { code: "git_not_recorded", message };
         let mut left_out = false;
         let state = match asked {
             Ok(Asked::State(found)) => {
                 shot.warnings.extend(rules_left_out(&found.rules_left_out(&self.root)));
-                found.keep(&self.root, before, writer, is_a_look, &mut left_out)
+                found.with(ahead).keep(&self.root, before, writer, is_a_look, &mut left_out)
             }
             Ok(Asked::NotARepository) => return Ok(()),
             Ok(Asked::NoGit) => {

@@ -6,11 +6,12 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
-use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions};
+use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions, Seen};
 use ic_checkpoint::diff::{self, Change};
-use ic_checkpoint::git::{self, Clean, Look};
+use ic_checkpoint::git::{self, Asked, Before, Clean, Look};
 use ic_checkpoint::lock::{self, Lock, Mode};
 use ic_checkpoint::manifest::{Changed, Manifest, PathText, Skipped};
+use ic_checkpoint::objects::Writer;
 use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
 use ic_checkpoint::scratch;
 use ic_phase::Run;
@@ -40,6 +41,15 @@ pub struct Shot {
     pub(super) is_recorded: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
+}
+
+/// What was seen of a tree and of git, side by side.
+struct Looked {
+    captured: Captured,
+    seen: Seen,
+    asked: Option<Result<Asked>>,
+    /// What git may lose of the state that was told before, kept already.
+    ahead: Option<git::Kept>,
 }
 
 /// How much of git's state a picture has.
@@ -130,37 +140,14 @@ impl Workspace<'_> {
             Some(id) => Some(self.kernel.read(|snapshot| record::get(snapshot, id))?),
             None => self.kernel.read(|s| record::latest_of_lineage(s, &self.root, &purpose.link))?,
         };
-        let options = self.options();
         let asks = matches!(purpose.git, GitPart::Kept | GitPart::Look) && self.has_git();
-        let rules = RuleOptions { force: purpose.force, compare: asks, ..options.rules };
         // Who only looks goes back to nothing of it: no content is stored that no checkpoint will hold.
         let is_look = matches!(purpose.git, GitPart::Look | GitPart::Nothing);
         let writer = if is_look { self.objects.looker(now)? } else { self.objects.writer(now)? };
-        let root = self.root.as_path();
-        let looks = asks && purpose.touched.is_none();
-        let look = looks.then(|| Look::begin(&self.objects, root, options.flush)).flatten();
-        let since = look.as_ref().and_then(Look::since);
-        let options = capture::Options { rules, touched: purpose.touched, since, ..options };
-        let knows = look.as_ref().is_some_and(Look::knows);
-        let clean = purpose.clean.filter(|_| look.is_some());
-        let ask = || match &clean {
-            Some(clean) => git::ask_clean(root, clean).map(Ok),
-            None => Some(git::ask(root)),
-        };
-        // Git looks at as many files as the capture does, and neither needs the other.
-        let (captured, asked) = std::thread::scope(|scope| {
-            let asked = (asks && !knows).then(|| scope.spawn(ask));
-            let captured = capture::capture_with(&self.objects, &writer, root, &options, progress);
-            (captured, asked.map(ScopedJoinHandle::join))
-        });
-        let (captured, seen) = captured?;
-        let is_as_then = clean.as_ref().is_none_or(|clean| clean.tree == captured.root);
-        let asked = asked.and_then(|asked| asked.unwrap_or_else(|_| Some(Err(ended_early()))));
-        let asked = asked.filter(|_| is_as_then);
-        let asked = match look {
-            Some(look) => Some(look.end(&captured, asked)),
-            None => asked,
-        };
+        let recorded = if asks { self.recorded_git(parent.as_ref())? } else { [None, None] };
+        let before = Before { newest: recorded[0].as_ref(), other: recorded[1].as_ref() };
+        let asks = asks.then_some((before, is_look));
+        let Looked { captured, seen, asked, ahead } = self.see(&purpose, asks, &writer, progress)?;
         let is_stored = writer.stores_all();
         writer.expose()?;
         let mut shot = Shot {
@@ -184,7 +171,7 @@ impl Workspace<'_> {
             shot.warnings.extend(self.news(&shot.captured)?);
         }
         if let Some(asked) = asked {
-            self.record_git(&mut shot, asked, &writer, is_look, parent.as_ref())?;
+            self.record_git(&mut shot, asked, &writer, is_look, (before, ahead))?;
         }
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         shot.git_hash = shot.manifest.git_hash()?;
@@ -193,6 +180,46 @@ impl Workspace<'_> {
         ic_store::reserve::keep(self.kernel.ledger.path());
         shot.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(shot)
+    }
+
+    /// Captures the tree into `writer`, and asks git of its state, if `asks` says what was recorded of it before and whether it is a look.
+    fn see(
+        &self,
+        purpose: &Purpose,
+        asks: Option<(Before<'_>, bool)>,
+        writer: &Writer<'_>,
+        progress: &Progress,
+    ) -> Result<Looked> {
+        let (options, root) = (self.options(), self.root.as_path());
+        let look = asks.filter(|_| purpose.touched.is_none());
+        let look = look.and_then(|_| Look::begin(&self.objects, root, options.flush));
+        let since = look.as_ref().and_then(Look::since);
+        let rules = RuleOptions { force: purpose.force.clone(), compare: asks.is_some(), ..options.rules };
+        let options = capture::Options { rules, touched: purpose.touched.clone(), since, ..options };
+        let knows = look.as_ref().is_some_and(Look::knows);
+        let clean = purpose.clean.as_ref().filter(|_| look.is_some());
+        let ask = || match clean {
+            Some(clean) => git::ask_clean(root, clean).map(Ok),
+            None => Some(git::ask(root)),
+        };
+        let news =
+            look.as_ref().zip(asks).filter(|(look, (before, is_look))| !is_look && look.has_news(*before));
+        // Git looks at as many files as the capture does, and packs what it may lose; neither needs the other.
+        let (captured, asked, ahead) = std::thread::scope(|scope| {
+            let asked = (asks.is_some() && !knows).then(|| scope.spawn(ask));
+            let ahead = news.map(|(look, (before, _))| scope.spawn(move || look.keep_ahead(before, writer)));
+            let captured = capture::capture_with(&self.objects, writer, root, &options, progress);
+            let ahead = ahead.and_then(|ahead| ahead.join().ok().flatten());
+            (captured, asked.map(ScopedJoinHandle::join), ahead)
+        });
+        let (captured, seen) = captured?;
+        let asked = asked.and_then(|asked| asked.unwrap_or_else(|_| Some(Err(ended_early()))));
+        let asked = asked.filter(|_| clean.is_none_or(|clean| clean.tree == captured.root));
+        let asked = match look {
+            Some(look) => Some(look.end(&captured, asked)),
+            None => asked,
+        };
+        Ok(Looked { captured, seen, asked, ahead })
     }
 
     fn manifest(&self, captured: &Captured, parent: Option<&Checkpoint>) -> Result<Manifest> {
@@ -298,6 +325,7 @@ impl Shot {
     }
 
     /// The same, where [`Shot::record`] was called for it and has committed: a restore that follows at once need not take another one.
+    #[must_use]
     pub fn recorded(self) -> Self {
         Self { is_recorded: true, ..self }
     }

@@ -38,6 +38,35 @@ impl<'s> Before<'s> {
     }
 }
 
+/// Packs that were kept of a state.
+#[derive(Debug)]
+pub struct Kept {
+    /// What of it git may lose.
+    pub(super) of: GitState,
+    pub(super) packs: Vec<Pack>,
+    /// Something of it was purged, and so is not kept.
+    pub(super) left_out: bool,
+}
+
+/// Whether [`keep`] has anything to keep.
+pub(super) fn is_any_new(before: Before<'_>, state: &GitState) -> bool {
+    before.newest.is_none_or(|previous| !since(before, previous, state).1.is_empty())
+}
+
+/// What earlier packs have of a state, or others can give again; and what they have not.
+fn since<'s>(
+    before: Before<'s>,
+    previous: &'s GitState,
+    state: &'s GitState,
+) -> (BTreeSet<&'s str>, Vec<&'s str>) {
+    // What is on a remote's branch can be had from there again.
+    let known: BTreeSet<&str> =
+        before.tips().chain(previous.staged.iter().map(String::as_str)).chain(remote_tips(state)).collect();
+    let staged = state.staged.iter().map(String::as_str);
+    let wanted: BTreeSet<&str> = state.own_tips().chain(staged).filter(|oid| !known.contains(oid)).collect();
+    (known, wanted.into_iter().collect())
+}
+
 /// Keeps packs of what git may lose and no earlier pack has: what no ref reaches, and what was committed since. `left_out` says whether
 /// something of it was purged, and so is not kept.
 pub(super) fn keep(
@@ -48,17 +77,7 @@ pub(super) fn keep(
     left_out: &mut bool,
 ) -> Result<Vec<Pack>> {
     let Some(previous) = before.newest else { return keep_first(git, state, writer, left_out) };
-    // What is on a remote's branch can be had from there again.
-    let known: BTreeSet<&str> =
-        before.tips().chain(previous.staged.iter().map(String::as_str)).chain(remote_tips(state)).collect();
-    let staged = state.staged.iter().map(String::as_str);
-    let wanted: Vec<&str> = state
-        .own_tips()
-        .chain(staged)
-        .filter(|oid| !known.contains(oid))
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect();
+    let (known, wanted) = since(before, previous, state);
     if wanted.is_empty() {
         return Ok(Vec::new());
     }

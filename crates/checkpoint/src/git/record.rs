@@ -12,7 +12,7 @@ use ic_events::Hash;
 use ic_store::{GitDirs, path_from_bytes};
 
 use self::status::Status;
-use super::pack::Before;
+use super::pack::{Before, Kept};
 use super::program::Git;
 use super::state::{BRANCHES, GitState, Index, Stash};
 use super::told::Note;
@@ -47,6 +47,8 @@ pub struct Found {
     pub(super) is_unusual: bool,
     /// A moment before git looked at the files, where that was before it was asked.
     pub(super) since: Option<i64>,
+    /// What git may lose and is kept already.
+    pub(super) ahead: Option<Kept>,
     /// What the next look need not ask.
     pub(super) note: Option<Note>,
 }
@@ -150,6 +152,7 @@ fn found(
         state,
         index: Text::Listed(index),
         since: None,
+        ahead: None,
         note: None,
     })
 }
@@ -159,6 +162,12 @@ impl Found {
     pub fn rules_left_out(&self, root: &Path) -> Vec<Vec<u8>> {
         let is_left_out = |path: &&Vec<u8>| !root.join(path_from_bytes(path)).exists();
         self.rules_left_out.iter().filter(is_left_out).cloned().collect()
+    }
+
+    /// The same, and what [`Look::keep_ahead`](super::Look::keep_ahead) kept need not be kept once more.
+    #[must_use]
+    pub fn with(self, ahead: Option<Kept>) -> Self {
+        Self { ahead, ..self }
     }
 
     /// Whether it is what git told before.
@@ -191,7 +200,14 @@ impl Found {
         state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();
         state.purged = previous.is_some_and(|previous| previous.purged);
         if !is_a_look {
-            let packs = pack::keep(&git, before, &state, writer, left_out)?;
+            // Git that was asked for all may have said something else than what was told.
+            let packs = match self.ahead.filter(|ahead| ahead.of.may_lose_the_same(&state)) {
+                Some(ahead) => {
+                    *left_out = ahead.left_out;
+                    ahead.packs
+                }
+                None => pack::keep(&git, before, &state, writer, left_out)?,
+            };
             state.packs.extend(packs);
             state.purged |= *left_out;
             if let Some(note) = self.note {

@@ -102,6 +102,11 @@ impl GitState {
         self.own_tips().chain(self.other_tips())
     }
 
+    /// Whether git may lose the same of both.
+    pub(super) fn may_lose_the_same(&self, other: &Self) -> bool {
+        self.tips().eq(other.tips()) && self.staged == other.staged
+    }
+
     /// The objects of the store that it needs.
     pub fn objects(&self) -> impl Iterator<Item = ic_events::Hash> {
         self.packs.iter().map(|pack| pack.0).chain([self.index.0])

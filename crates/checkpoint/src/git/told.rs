@@ -18,6 +18,7 @@ use ic_store::{DATABASE_SIDE_SUFFIXES, GitDirs, path_from_bytes};
 use serde::{Deserialize, Serialize};
 
 use self::held::Held;
+use super::pack::{self, Before, Kept};
 use super::program::Git;
 use super::record::{Asked, Found, Text, ask, operation, status_of};
 use super::state::GitState;
@@ -25,7 +26,7 @@ use super::{files, index};
 use crate::capture::{Captured, Flush, RULES, SETTLED, TOLD, beside, moment, settings_files};
 use crate::diff::{self, State};
 use crate::manifest::{PathText, hash_text};
-use crate::objects::Objects;
+use crate::objects::{Objects, Writer};
 
 /// Changes when the file says something else. An older or newer program reads none of another number, and asks git.
 const VERSION: u32 = 3;
@@ -111,6 +112,19 @@ impl<'r> Look<'r> {
         self.told.is_some()
     }
 
+    /// Whether what was told has something that git may lose and that is not kept.
+    pub fn has_news(&self, before: Before<'_>) -> bool {
+        self.told.as_ref().is_some_and(|told| pack::is_any_new(before, &told.state))
+    }
+
+    /// Keeps what git may lose of what was told, beside the capture. `None` where it cannot be kept now.
+    pub fn keep_ahead(&self, before: Before<'_>, writer: &Writer<'_>) -> Option<Kept> {
+        let of = self.told.as_ref()?.state.clone();
+        let mut left_out = false;
+        let packs = pack::keep(&Git::new(self.root), before, &of, writer, &mut left_out).ok()?;
+        Some(Kept { of, packs, left_out })
+    }
+
     /// What the capture is to report, if it was touched at this moment or later.
     pub fn since(&self) -> Option<i64> {
         self.told.as_ref().map(|told| told.asked.saturating_sub(SETTLED))
@@ -187,6 +201,7 @@ impl<'r> Look<'r> {
             has_submodules: false,
             is_unusual: false,
             since: None,
+            ahead: None,
             state: now.state,
             note,
         })
