@@ -62,7 +62,7 @@ impl Workspace<'_> {
             ..Purpose::new(CheckpointKind::Restored, link)
         };
         let moved = git.filter(|_| git_failed.is_none());
-        let (is_clean, failed) = self.lead_index(plan, moved, is_clean);
+        let (is_clean, failed) = self.restore_index(plan, moved, is_clean);
         git_failed = git_failed.or(failed);
         let clean = is_clean.map(|since| self.clean_as(target, since)).transpose()?.flatten();
         // What was restored is looked at while it goes to the disk. Git is not: what it writes would wait for that.
@@ -85,7 +85,7 @@ impl Workspace<'_> {
 
     /// Makes the index what it is to be, once refs and files are. `is_meant_clean`: no file is to differ from it. Returns a moment before git
     /// looked at every file, if it did and none differs; and what failed.
-    fn lead_index(
+    fn restore_index(
         &self,
         plan: &Plan,
         git: Option<&GitRestore>,
