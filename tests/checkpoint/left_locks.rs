@@ -71,6 +71,8 @@ fn locks_that_a_killed_git_left_go_with_the_next_restore() {
         ("update-ref", ": > refs/heads/other.lock; : > refs/heads/main.lock; : > HEAD.lock"),
         ("update-ref", below),
         ("update-index --refresh", ": > index.lock"),
+        // The restore's own, which it had not removed yet: the index is where it belongs, and nothing is left to do about it.
+        ("update-index --refresh", "echo 'ic: restore checkpoint' > index.lock"),
         ("symbolic-ref -m", "echo ref: refs/heads/main > HEAD.lock"),
         ("stash drop", ": > refs/stash.lock; mkdir -p logs/refs; : > logs/refs/stash.lock"),
     ];

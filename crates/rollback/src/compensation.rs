@@ -346,6 +346,9 @@ pub(crate) fn leave(
     // An undo that still runs must not end after it was decided.
     saga.end_children()?;
     let is_meant = |one: &Compensation| is_open_in(one, rollback.map(|(cut, _)| cut));
+    let mut left = saga.kernel.read(|snapshot| compensation::list(snapshot, &saga.run_id))?;
+    left.retain(|one| steps.contains(&one.step) && is_meant(one));
+    saga.clear_up(&left)?;
     saga.write(|tx, now| {
         let all = compensation::list(tx, &saga.run_id)?;
         require_open(&all, &saga.run_id, steps, &is_meant)?;

@@ -1,7 +1,8 @@
 //! Carrying a durable compensation out.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -213,7 +214,7 @@ fn restore_all(files: &[FileBefore], compensation: &Compensation, ground: &Groun
 fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) -> Result<()> {
     let root = RootDir::open(ground.root)?;
     let path = &file.path.0;
-    let temporary = [b".ic-restore-", compensation.id.as_str().as_bytes()].concat();
+    let temporary = temporary(compensation);
     let found = root.state(path).while_doing(|| "looking at it".to_owned())?;
     let still = |now: &Found| *now == found;
     if matches!(found, Found::Directory(_)) {
@@ -242,6 +243,30 @@ fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) 
     }
 }
 
+/// The beginning of the names under which the files of a compensation are written.
+fn temporary(compensation: &Compensation) -> Vec<u8> {
+    [b".ic-restore-", compensation.id.as_str().as_bytes()].concat()
+}
+
+/// Removes what an attempt that died left in the working tree at `root` under a temporary name. It need not be made again.
+pub fn clear_up(compensation: &Compensation, root: &Path) -> Result<()> {
+    let Action::RestoreFiles { files } = &compensation.action else { return Ok(()) };
+    let root = RootDir::open(root)?;
+    let parents: BTreeSet<&[u8]> = files.iter().map(|file| parent(&file.path.0)).collect();
+    for directory in parents {
+        match root.remove_temporary(directory, &temporary(compensation)) {
+            // A directory that is gone holds none.
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            removed => drop(removed.while_doing(|| "clearing up after an undo that died".to_owned())?),
+        }
+    }
+    Ok(())
+}
+
+fn parent(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |end| &path[..end])
+}
+
 /// Makes the directories above a path that are gone, whose permissions are not known, and removes what an attempt that died
 /// left under the temporary name: it is this compensation's own.
 fn clear_the_way(root: &RootDir, path: &[u8], temporary: &[u8]) -> Result<()> {
@@ -255,7 +280,6 @@ fn clear_the_way(root: &RootDir, path: &[u8], temporary: &[u8]) -> Result<()> {
             root.set_mode(parent, USUAL_MODE, &|_| true)?;
         }
     }
-    let parent = path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |end| &path[..end]);
-    root.remove_temporary(parent, temporary).while_doing(|| "clearing up beside it".to_owned())?;
+    root.remove_temporary(parent(path), temporary).while_doing(|| "clearing up beside it".to_owned())?;
     Ok(())
 }

@@ -22,6 +22,7 @@ mod without;
 use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_checkpoint::git;
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::apply;
@@ -222,6 +223,7 @@ fn nothing_to(kind: Kind) -> Diagnosis {
 impl Workspace<'_> {
     /// Finishes a restore that was interrupted, forward. The caller holds the root's lock alone.
     fn settle(&self, watch: &Watch) -> Result<Option<Warning>> {
+        git::clear_own_lock(&self.root)?;
         let Some(restore) = self.kernel.read(|s| journal::unfinished(s, &self.root))? else {
             return Ok(None);
         };

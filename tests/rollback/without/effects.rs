@@ -105,7 +105,22 @@ fn what_others_wrote_since_is_saved_before_an_effect_restores_the_file() {
             let why = &stays(&plan)[0].1;
             assert!(why.contains("the undo of an effect restores it"), "{flag:?}: {plan}");
         }
-        world.cli.ok(call("--yes"));
+        let done = world.cli.json([call("--yes"), vec!["--json"]].concat());
+        let paths = |report: &serde_json::Value| report["files"]["changes"].clone();
+        let named = |report: &serde_json::Value| -> Vec<String> {
+            let all = paths(report).as_array().expect("a list").clone();
+            all.iter().map(|one| one["path"].as_str().expect("a path").to_owned()).collect()
+        };
+        assert_eq!(named(&plan), named(&done), "{flag:?}");
+        if flag == Some("--keep-theirs") {
+            assert!(stays(&done)[0].1.contains("the undo of an effect restored it"), "{done}");
+        }
+        // Where it says that the content is, it is.
+        let warning = done["files"]["warnings"].as_array().expect("a list").iter();
+        let warning = warning.filter(|one| one["code"] == "restored_by_effects").collect::<Vec<_>>();
+        let told = warning.first().and_then(|one| one["message"].as_str()).expect("what is told");
+        let saved = told.rsplit(' ').next().expect("a checkpoint");
+        assert_eq!(world.cli.ok(["checkpoint", "cat", saved, ignored]).trim_end(), "of a person", "{told}");
         assert_ne!(world.read(ignored).as_deref(), Some("of a person\n"), "{flag:?}");
         let list = world.cli.json(["checkpoint", "list", "--json"]);
         let holds = |one: &serde_json::Value| {
@@ -117,4 +132,51 @@ fn what_others_wrote_since_is_saved_before_an_effect_restores_the_file() {
         assert_eq!(world.read(ignored).as_deref(), Some("of a person\n"), "{flag:?}");
         assert_eq!(json!(world.read("made")), json!("made\n"), "{flag:?}");
     }
+}
+
+/// A file that is half written when the process dies is no file of the project.
+#[test]
+fn what_a_killed_undo_of_an_effect_left_half_written_goes_when_it_is_aborted() {
+    let mut caught = 0;
+    for round in 0..30 {
+        let world = with_base("b.txt", "b\n");
+        let big: String = (0..600_000).map(|n| format!("{n:x} ")).collect();
+        world.write("big", &big);
+        world.commit("big");
+        let id = begin(&world, "work");
+        world.ic(&[
+            "compensation",
+            "add",
+            &world.run,
+            "--step",
+            "s",
+            "--dispatch",
+            &id,
+            "--restore-file",
+            "big",
+        ]);
+        world.write("big", "of the work\n");
+        end(&world, &id);
+        let left = || {
+            let names = std::fs::read_dir(world.root()).expect("a directory").flatten();
+            names.filter(|one| one.file_name().as_encoded_bytes().starts_with(b".ic-restore-")).count()
+        };
+        let mut child = world.cli.command(undo(&id, &["--yes"])).spawn().expect("start ic");
+        while left() == 0 && child.try_wait().expect("a process").is_none() {}
+        let _ = child.kill();
+        child.wait().expect("its end");
+        if left() == 0 {
+            continue;
+        }
+        caught += 1;
+        let verb = if round % 2 == 0 { "abort" } else { "resume" };
+        world.cli.ok(["rollback", verb, "@", "--yes"]);
+        assert_eq!(left(), 0, "{verb}");
+        let expected = if verb == "abort" { "of the work\n" } else { &big };
+        assert_eq!(world.read("big").as_deref(), Some(expected), "{verb}");
+        if caught == 4 {
+            return;
+        }
+    }
+    assert!(caught > 0, "no call was killed while it wrote");
 }

@@ -28,7 +28,7 @@ use change::dirs;
 pub use change::{GitPlan, Moved};
 #[cfg(test)]
 pub(super) use index::LOCK_MARK;
-pub use index::{apply_index, look_again};
+pub use index::{apply_index, clear_own_lock, look_again};
 pub use locks::{LeftLock, StandingLock, left_locks, locks_of, remove_locks};
 pub use others::{MovedByOthers, Others, moved_by_others};
 pub use refuse::{is_sparse, needs_purged, other_work_trees};

@@ -88,7 +88,8 @@ shape! {
             state.head_ref.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned()),
         /// The commit that HEAD was at; null before the first one.
         head: Option<String> = state.head.clone(),
-        /// Whether tracked files or the index differed from HEAD.
+        /// Whether tracked files or the index differed from HEAD, for a git that runs no filter. Untracked files, and changes inside of a
+        /// submodule, do not count.
         dirty: bool = state.dirty,
         /// The newest stash entry; null if there was none.
         stash: Option<&'static str> = (!state.stash.is_empty()).then_some("stash@{0}"),

@@ -18,7 +18,7 @@ use ic_phase::{Run, RunStatus, run};
 use ic_saga::compensation::{self, Compensation, End, State};
 use ic_saga::owner::{self, OwnerLock};
 use ic_saga::process;
-use ic_saga::undo::GRACE;
+use ic_saga::undo::{self, GRACE};
 use ic_store::Transaction;
 use ic_worktree::shot::{Purpose, Shot};
 use ic_worktree::{Settings, Workspace};
@@ -119,10 +119,23 @@ impl<'k> Saga<'k> {
         if running.is_empty() {
             return Ok(());
         }
+        self.clear_up(&running)?;
         self.write(|tx, now| {
             let end = |one| compensation::finish(tx, now, one, End::CutOff).map(|_| ());
             running.iter().try_for_each(end)
         })
+    }
+
+    /// Removes what these undos left under temporary names, where they died.
+    pub(crate) fn clear_up(&self, undos: &[Compensation]) -> Result<()> {
+        // Where the project is gone, so is what was left in it.
+        if let Ok(workspace) = Workspace::of_run(self.kernel, &self.run()?, self.settings) {
+            for one in undos {
+                // What cannot be removed is in the way of nothing.
+                let _ = undo::clear_up(one, &workspace.root);
+            }
+        }
+        Ok(())
     }
 
     /// The run as it is.

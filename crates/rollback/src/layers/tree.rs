@@ -41,11 +41,19 @@ impl Layer for Tree {
             return back::go(site, course, work).map(|()| Value::Null);
         }
         let goal = Goal::of(site.kernel, site.settings, site.covered)?;
-        let earlier = goal.restored_before(site.is_dry())?;
+        let mut earlier = goal.restored_before(site.is_dry())?;
         let mut report = match goal.restore_as_seen(site, work.seen.take()) {
             Ok(report) => report,
             Err(error) => return Err(goal.explained(error)),
         };
+        match site.covered.remembered().filter(|_| !site.is_dry()) {
+            Some(remembered) => {
+                let keeps_theirs = site.covered.choices()?.keep_theirs;
+                let told = around::tell_of_restored(&goal.workspace, remembered, &mut report, keeps_theirs)?;
+                earlier.extend(told);
+            }
+            None => around::foretell_restored(&mut report, work),
+        }
         let whole = both(earlier, &report.plan.steps);
         let detail = goal.detail(&whole)?;
         // What is made again after a way back that was aborted is more than that way back had changed.
@@ -54,9 +62,6 @@ impl Layer for Tree {
             if report.status == RestoreStatus::UpToDate {
                 report.status = RestoreStatus::Restored;
             }
-        }
-        if site.is_dry() {
-            name_what_effects_restore(&mut report, work);
         }
         work.own_commits.clone_from(&goal.own_commits);
         work.commits = match &report.git {
@@ -82,17 +87,6 @@ impl Layer for Tree {
             })?;
         }
         failed.map_or(Ok(detail), Err)
-    }
-}
-
-/// Says of paths that stay that the undo of an effect, which comes before, restores them all the same.
-fn name_what_effects_restore(report: &mut Report, work: &Work) {
-    let effects = work.effects.iter().flat_map(|effects| &effects.compensations);
-    let restored = own_work::files_of(effects);
-    for (path, why) in &mut report.plan.skipped {
-        if restored.contains(&path.0) {
-            *why += "; but the undo of an effect restores it: what is there is saved in a checkpoint first";
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::{self, Kind, Restore};
-use ic_checkpoint::restore::plan::{Limits, Node, Step};
+use ic_checkpoint::restore::plan::{self, Limits, Node, Step};
 use ic_checkpoint::restore::reverse::Own;
 use ic_events::Hash;
 use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
@@ -241,6 +241,12 @@ impl TreeChanges {
             before: after,
             after: before,
         })
+    }
+
+    /// What was changed, as the steps of a plan that changes it so.
+    pub fn steps(&self) -> Vec<Step> {
+        let made: Vec<Difference> = self.made().collect();
+        plan::plan(&made, &Limits::default(), &|_| false).steps
     }
 
     /// The part of it that is meant, by the path and what was left there; `None`: nothing.

@@ -26,6 +26,18 @@ pub(super) fn is_left_behind(lock: &Path) -> bool {
     fs::read(lock).is_ok_and(|text| text == LOCK_MARK.as_bytes())
 }
 
+/// Removes the lock of the index that a restore left which was killed, whatever is left to do of that: git would take it for its own.
+///
+/// The caller holds the lock of the root alone, so no restore has it.
+pub fn clear_own_lock(root: &Path) -> Result<()> {
+    let Some(dirs) = ic_store::git_dirs(root) else { return Ok(()) };
+    let lock = dirs.git_dir.join("index.lock");
+    if !is_left_behind(&lock) {
+        return Ok(());
+    }
+    fs::remove_file(&lock).while_doing(|| format!("removing {}", lock.display()))
+}
+
 /// Errors: `git_busy` if the index is neither the current nor the target's.
 pub(super) fn expect(git: &Git<'_>, target: &GitState, current: &GitState, objects: &Objects) -> Result<()> {
     if index::found_in(git, [current, target], objects)?.is_some() {

@@ -74,8 +74,8 @@ pub(crate) fn files(tree: &Report, is_back: bool) -> String {
     list("is lost", style::BAD, &mut tree.plan.not_kept.iter().map(|(path, what)| (path, what)));
     list("differs", style::BAD, &mut tree.differs.iter().map(|(path, what)| (path, what)));
     list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));
-    // Nothing else tells of them before the question, and of what was finished first nothing else tells at all.
-    let is_told = |warning: &&Warning| is_planned || warning.code == "restore_settled";
+    // Nothing else tells of them before the question, and of some nothing else tells at all.
+    let is_told = |warning: &&Warning| is_planned || TOLD_AFTER.contains(&warning.code);
     for warning in tree.warnings.iter().filter(is_told) {
         out += &format!("  {}  {}\n", styled(style::WARN, "warning"), plain(&warning.message));
     }
@@ -90,6 +90,9 @@ pub(crate) fn files(tree: &Report, is_back: bool) -> String {
     }
     out
 }
+
+/// Warnings of what was finished first, and of content that lies elsewhere than what else was replaced.
+const TOLD_AFTER: [&str; 2] = ["restore_settled", "restored_by_effects"];
 
 /// What is done with the files, in a line.
 fn headline(tree: &Report, is_back: bool) -> String {

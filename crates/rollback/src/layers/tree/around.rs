@@ -2,20 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use ic_base::{CheckpointId, Result};
+use ic_base::{CheckpointId, Result, Seq};
+use ic_checkpoint::diff::{self, State};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::journal::Restore;
+use ic_checkpoint::restore::plan::Step as PlanStep;
 use ic_journal::kept::goes_of;
 use ic_journal::steps::{self, Happening, Step, StepKind};
 use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
 use ic_worktree::shot::Shot;
-use ic_worktree::{TreeChanges, Workspace, changes_between};
+use ic_worktree::{Report, TreeChanges, Warning, Workspace, changes_between};
 use serde_json::{Value, json};
 
 use crate::compensation::{Saga, UndoPlan};
-use crate::layers::layer::has_tree;
+use crate::layers::layer::{Work, has_tree};
 use crate::own_work::{self, Met};
+use crate::undo_preconditions::undone_effects;
+
+/// A warning that says where the content is that the undo of an effect replaced.
+const RESTORED_BY_EFFECTS: &str = "restored_by_effects";
 
 /// Captures the tree before effects are undone, whose scripts may change any of it, and records that with the step; returns what is known
 /// of the tree around them. Nothing is captured where no effect is left, or the rollback means nothing of the tree.
@@ -81,6 +87,71 @@ pub(super) fn met(workspace: &Workspace<'_>, undo: Option<&RollbackRecord>) -> R
     let Some((before, _)) = goes.first() else { return Ok(Met::default()) };
     let since = workspace.kernel.read(|snapshot| record::get(snapshot, before))?.seq;
     Ok(Met { since: Some(since), effects: changed_by_effects(workspace, undo, &[])? })
+}
+
+/// Says of paths that stay that the undo of an effect, which comes before, restores them all the same.
+pub(super) fn foretell_restored(report: &mut Report, work: &Work) {
+    let restored = own_work::files_of(work.effects.iter().flat_map(|effects| &effects.compensations));
+    for (path, why) in &mut report.plan.skipped {
+        if restored.contains(&path.0) {
+            *why += "; but the undo of an effect restores it: what is there is saved in a checkpoint first";
+        }
+    }
+}
+
+/// Says of the files that undoing effects restored by itself where their content is that stood there before. Returns the changes at those
+/// that the preview names among its own: the restore found them done. What rules hide is not among them, nor what
+/// stays where the caller `keeps_theirs`.
+pub(super) fn tell_of_restored(
+    workspace: &Workspace<'_>,
+    remembered: &RollbackRecord,
+    report: &mut Report,
+    keeps_theirs: bool,
+) -> Result<Vec<PlanStep>> {
+    let undone = workspace.kernel.read(|snapshot| undone_effects(snapshot, remembered, Seq::MAX))?;
+    let files = own_work::files_of(undone.iter());
+    let mut steps = Vec::new();
+    if files.is_empty() {
+        return Ok(steps);
+    }
+    let newest = workspace
+        .kernel
+        .read(|snapshot| record::newest_of_root_until(snapshot, &workspace.root, remembered.seq))?;
+    let is_usual = |path: &[u8]| -> Result<bool> {
+        let Some(newest) = &newest else { return Ok(false) };
+        let found = diff::find(&workspace.objects, &newest.tree, path)?;
+        Ok(found.as_ref().is_some_and(State::is_content))
+    };
+    for changes in changed_by_effects(workspace, remembered, &[])? {
+        let Some(changes) = changes.only(|path, _| files.contains(path)) else { continue };
+        let (before, restored) = (changes.before().short(), changes.steps());
+        let Some(first) = restored.first() else { continue };
+        let first = String::from_utf8_lossy(&first.path.0);
+        let more =
+            if restored.len() > 1 { format!(" and {} more", restored.len() - 1) } else { String::new() };
+        report.warnings.push(Warning {
+            code: RESTORED_BY_EFFECTS,
+            message: format!(
+                "undoing effects restored {first}{more}: what was there before is in checkpoint {before}"
+            ),
+        });
+        for step in restored {
+            let is_usual = is_usual(&step.path.0)?;
+            match report.plan.skipped.iter().position(|(path, _)| *path == step.path) {
+                Some(at) if keeps_theirs || !is_usual => {
+                    report.plan.skipped[at].1 += "; but the undo of an effect restored it";
+                }
+                // What others changed was to be undone, and is.
+                Some(at) => {
+                    report.plan.skipped.remove(at);
+                    steps.push(step);
+                }
+                None if is_usual => steps.push(step),
+                None => {}
+            }
+        }
+    }
+    Ok(steps)
 }
 
 /// Captures the tree, what the rules hide of `force` too, and records that with the step; returns what is known of it, and the picture.

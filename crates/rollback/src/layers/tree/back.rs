@@ -10,6 +10,7 @@ use ic_journal::made::safety_of;
 use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_journal::{Course, Force, steps};
 use ic_kernel::Kernel;
+use ic_saga::State;
 use ic_store::path_from_bytes;
 use ic_worktree::{NotYet, Report, RestoreRequest, Settings, TreeChanges, Warning, Watch, Which, Workspace};
 
@@ -17,6 +18,7 @@ use super::{around, require_project};
 use crate::covered::Covered;
 use crate::layers::layer::{Site, Work, has_tree, until};
 use crate::own_work;
+use crate::undo_preconditions::undone_effects;
 
 /// The restores of a rollback, in the tree that they changed.
 struct TreeBack<'k> {
@@ -145,6 +147,8 @@ fn own_of<'k>(
     }
     let effects = around::changed_by_effects(&workspace, remembered, &restores)?;
     let of_one = remembered.only().map(|_| remembered.clone());
+    let undone = workspace.kernel.read(|snapshot| undone_effects(snapshot, remembered, look.until))?;
+    let has_undone = undone.iter().any(|one| one.state == State::Done);
     let tree = TreeBack { workspace, restores, effects, of_one, settled: None };
     if look.force.files {
         return Ok(tree);
@@ -157,7 +161,10 @@ fn own_of<'k>(
         // A redo would mean that restore.
         Code::FileConflict | Code::ForeignCommits => {
             let again = match remembered.status {
-                RollbackStatus::Done => format!("ic rollback undo {} --yes", remembered.id.short()),
+                RollbackStatus::Done => {
+                    let flag = if has_undone { " --without-effects" } else { "" };
+                    format!("ic rollback undo {}{flag} --yes", remembered.id.short())
+                }
                 _ => "call again".to_owned(),
             };
             let hint =
