@@ -5,14 +5,18 @@ use serde_json::json;
 
 use super::{begin, end, stays, undo, with_base};
 
+/// Declares an effect of a dispatch that is undone like this.
+fn effect(world: &World, id: &str, step: &str, how: &[&str]) {
+    let add = ["compensation", "add", &world.run, "--step", step, "--dispatch", id];
+    world.ic(&[&add, how].concat());
+}
+
 /// A dispatch that changed `b.txt` and made `made`, with effects that are undone like this, the last first.
 fn with_effects(all: &[&[&str]]) -> (World, String) {
     let world = with_base("b.txt", "b\n");
     let id = begin(&world, "work");
     for (n, how) in all.iter().enumerate() {
-        let step = format!("step{n}");
-        let add = ["compensation", "add", &world.run, "--step", &step, "--dispatch", &id];
-        world.ic(&[&add, *how].concat());
+        effect(&world, &id, &format!("step{n}"), how);
     }
     world.write("b.txt", "of the work\n");
     world.write("made", "made\n");
@@ -65,9 +69,7 @@ fn a_file_that_it_restored_comes_back_though_the_process_died_meanwhile() {
         world.commit("rules");
         let id = begin(&world, "work");
         for (step, how) in [("dies", ["--shell", "kill -9 $PPID"]), ("cfg", ["--restore-file", path])] {
-            world
-                .ic(&[&["compensation", "add", &world.run, "--step", step, "--dispatch", &id], &how[..]]
-                    .concat());
+            effect(&world, &id, step, &how);
         }
         world.write(path, "of the work\n");
         end(&world, &id);
@@ -93,8 +95,7 @@ fn what_others_wrote_since_is_saved_before_an_effect_restores_the_file() {
         world.write(".gitignore", "*.ign\n");
         world.commit("rules");
         let id = begin(&world, "work");
-        let add = ["compensation", "add", &world.run, "--step", "cfg", "--dispatch", &id];
-        world.ic(&[&add[..], &["--restore-file", ignored]].concat());
+        effect(&world, &id, "cfg", &["--restore-file", ignored]);
         world.write(ignored, "of the work\n");
         world.write("made", "made\n");
         end(&world, &id);
@@ -144,17 +145,7 @@ fn what_a_killed_undo_of_an_effect_left_half_written_goes_when_it_is_aborted() {
         world.write("big", &big);
         world.commit("big");
         let id = begin(&world, "work");
-        world.ic(&[
-            "compensation",
-            "add",
-            &world.run,
-            "--step",
-            "s",
-            "--dispatch",
-            &id,
-            "--restore-file",
-            "big",
-        ]);
+        effect(&world, &id, "s", &["--restore-file", "big"]);
         world.write("big", "of the work\n");
         end(&world, &id);
         let left = || {
