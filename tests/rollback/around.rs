@@ -48,6 +48,27 @@ fn the_picture_after_effects_is_the_one_before_the_restore() {
     assert_eq!(world.read("settings").as_deref(), Some("work\n"));
 }
 
+/// What a finished rollback says of the old content is so: of a file that an effect restored it lies in another checkpoint.
+#[test]
+fn the_checkpoint_with_the_old_content_has_it_after_a_resume_too() {
+    let world = moved();
+    world.ic(&["compensation", "add", &world.run, "--step", "set", "--restore-file", "settings"]);
+    world.effect("fails at first", &["test -e ../allow || exit 1"]);
+    world.write("settings", "work\n");
+    world.write("other", "work, too\n");
+    assert_eq!(world.cli.run(world.all("a", &["--yes"])).code, Some(4));
+    std::fs::write(world.root().join("../allow"), "").expect("a file");
+    let text = world.cli.ok(["rollback", "resume", "@", "--yes", "--format", "text"]);
+    let kept = |words: &str| {
+        let (_, rest) = text.split_once(words).unwrap_or_else(|| panic!("{words}: {text}"));
+        rest.split_whitespace().next().expect("a checkpoint").to_owned()
+    };
+    let tree = kept("1 path restored; the old content is in checkpoint ");
+    assert_eq!(world.cli.ok(["checkpoint", "cat", &tree, "other"]).trim(), "work, too");
+    let effects = kept("2 effects undone; the tree before them is in checkpoint ");
+    assert_eq!(world.cli.ok(["checkpoint", "cat", &effects, "settings"]).trim(), "work");
+}
+
 /// What somebody writes at any moment of a rollback stands there in the end, or in a checkpoint.
 #[test]
 fn what_somebody_writes_while_effects_are_undone_is_not_lost() {

@@ -41,21 +41,25 @@ impl Layer for Tree {
             return back::go(site, course, work).map(|()| Value::Null);
         }
         let goal = Goal::of(site.kernel, site.settings, site.covered)?;
-        let mut earlier = goal.restored_before(site.is_dry())?;
+        let earlier = goal.restored_before(site.is_dry())?;
         let mut report = match goal.restore_as_seen(site, work.seen.take()) {
             Ok(report) => report,
             Err(error) => return Err(goal.explained(error)),
         };
-        match site.covered.remembered().filter(|_| !site.is_dry()) {
+        // What effects restored is not in the safety checkpoint, which the step is remembered with.
+        let own = both(earlier, &report.plan.steps);
+        let detail = goal.detail(&own)?;
+        let by_effects = match site.covered.remembered().filter(|_| !site.is_dry()) {
             Some(remembered) => {
                 let keeps_theirs = site.covered.choices()?.keep_theirs;
-                let told = around::tell_of_restored(&goal.workspace, remembered, &mut report, keeps_theirs)?;
-                earlier.extend(told);
+                around::tell_of_restored(&goal.workspace, remembered, &mut report, keeps_theirs)?
             }
-            None => around::foretell_restored(&mut report, work),
-        }
-        let whole = both(earlier, &report.plan.steps);
-        let detail = goal.detail(&whole)?;
+            None => {
+                around::foretell_restored(&mut report, work);
+                Vec::new()
+            }
+        };
+        let whole = both(by_effects, &own);
         // What is made again after a way back that was aborted is more than that way back had changed.
         if (course == Course::Forward || site.is_dry()) && whole.len() > report.plan.steps.len() {
             report.plan.steps = whole;

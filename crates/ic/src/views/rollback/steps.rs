@@ -1,6 +1,7 @@
 //! The steps of a rollback: how far it is, what it did, and the commands that lead on.
 
 use ic_base::{CheckpointId, RollbackId, shell_word};
+use ic_journal::kept::goes_of;
 use ic_journal::made::{Made, safety_of};
 use ic_journal::steps::{self, Course, Step, StepKind, StepState, course, next_command};
 use ic_journal::table::RollbackRecord;
@@ -158,7 +159,10 @@ fn about(step: &Step) -> String {
             let names: Vec<_> = skipped.iter().map(|name| plain(name)).collect();
             let left =
                 if names.is_empty() { String::new() } else { format!("; skipped: {}", names.join(", ")) };
-            format!("{} undone{left}", counted(undone, "effect"))
+            let before =
+                goes_of(step).into_iter().next().map(|(before, _)| CheckpointId::from_ledger(before));
+            let kept = before.map(|id| format!("; the tree before them is in checkpoint {}", id.short()));
+            format!("{} undone{left}{}", counted(undone, "effect"), kept.unwrap_or_default())
         }
         Made::Tree { paths, safety, .. } => {
             let kept = safety.map(|id| format!("; the old content is in checkpoint {}", id.short()));
