@@ -49,15 +49,13 @@ impl Layer for Tree {
         // What effects restored is not in the safety checkpoint, which the step is remembered with.
         let own = both(earlier, &report.plan.steps);
         let detail = goal.detail(&own)?;
-        let by_effects = match site.covered.remembered().filter(|_| !site.is_dry()) {
-            Some(remembered) => {
-                let keeps_theirs = site.covered.choices()?.keep_theirs;
-                around::tell_of_restored(&goal.workspace, remembered, &mut report, keeps_theirs)?
-            }
-            None => {
-                around::foretell_restored(&mut report, work);
-                Vec::new()
-            }
+        let done = site.covered.remembered().filter(|_| !site.is_dry());
+        let by_effects = if let Some(remembered) = done {
+            let keeps_theirs = site.covered.choices()?.keep_theirs;
+            around::tell_of_restored(&goal.workspace, remembered, &mut report, keeps_theirs)?
+        } else {
+            around::foretell_restored(&mut report, work);
+            Vec::new()
         };
         let whole = both(by_effects, &own);
         // What is made again after a way back that was aborted is more than that way back had changed.
