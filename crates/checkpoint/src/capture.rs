@@ -12,7 +12,6 @@ mod found;
 mod look;
 mod mapped;
 mod options;
-mod pool;
 mod rules;
 mod sources;
 mod text;
@@ -76,7 +75,7 @@ pub struct Captured {
     pub nested_git: Vec<Vec<u8>>,
     /// What git may ignore, or show, otherwise than it was judged here: sentences for the person.
     pub doubts: Vec<String>,
-    /// What it added to the store.
+    /// What it added to the store, with what became durable in the same transaction.
     pub stored: Stored,
 }
 

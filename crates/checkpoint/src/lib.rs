@@ -11,6 +11,7 @@ pub mod lock;
 pub mod manifest;
 mod names;
 pub mod objects;
+mod pool;
 pub mod record;
 pub mod restore;
 pub mod retention;

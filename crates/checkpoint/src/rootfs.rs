@@ -55,7 +55,7 @@ const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXE
 
 /// What the owner of a directory must be allowed to do there: to find a name, to make one, to read them all.
 const FIND: u32 = 0o100;
-const MAKE: u32 = 0o300;
+pub(crate) const MAKE: u32 = 0o300;
 const LIST: u32 = 0o700;
 
 /// Refuses paths that no checkpoint can have: they would lead out of the tree, or into git's own files.

@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use super::cache::{Key, Seen};
 use super::file::{self, Outcome, Subject, Way};
 use super::look::is_ours;
-use super::pool;
 use super::rules::Level;
 use super::visit::{Place, Todo, Visited, Walk};
+use crate::pool;
 use crate::tree::Reason;
 use crate::tree::join;
 

@@ -18,9 +18,9 @@ use super::carry::HELD;
 use super::file;
 use super::found::{Found, leave};
 use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours};
-use super::pool;
 use super::visit::{Place, Visited, Walk};
 use crate::attributes::Attributes;
+use crate::pool;
 use crate::tree::join;
 
 impl Walk<'_> {

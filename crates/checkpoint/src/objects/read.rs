@@ -294,20 +294,6 @@ impl Objects {
         Ok(is_it.then(|| (place.form, bytes.to_vec())))
     }
 
-    /// Opens the pack in which a content lies, so that to read it takes less soon after. What is wrong with it, its reader finds.
-    pub(crate) fn open_ahead(&self, hash: &Hash) {
-        let closed = self.side().read(|snapshot| {
-            let place = place_in(snapshot, hash)?.filter(|place| place.form == Form::Whole);
-            let Some(Place { pack, .. }) = place.filter(|place| self.remembered(place.pack).is_none()) else {
-                return Ok(None);
-            };
-            Ok(Some((pack, packed(snapshot, pack)?)))
-        });
-        if let Ok(Some((pack, closed))) = closed {
-            self.opened(pack, closed);
-        }
-    }
-
     fn remembered(&self, id: i64) -> Option<Arc<Vec<u8>>> {
         self.recent().packs.iter().find(|(recent, _)| *recent == id).map(|(_, pack)| pack.clone())
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 
 use ic_base::{Code, Diagnose, Diagnosis, RestoreId, Result};
 use ic_events::Hash;
@@ -15,10 +15,10 @@ use super::plan::{Node, Plan, Step};
 use super::sparse::Sparse;
 use crate::attributes::Attributes;
 use crate::manifest::PathText;
-use crate::objects::Objects;
+use crate::objects::{Objects, hash_of};
 use crate::rootfs::{Found, Looks, RootDir};
 
-mod ahead;
+mod files;
 mod group;
 
 use self::group::Group;
@@ -67,14 +67,7 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
             group.note(applier.fill(group), &mut failed);
         }
     }
-    ahead::reading(objects, plan, |ahead| {
-        pass(plan, &mut failed, false, &|step| {
-            ahead.wait_for(step);
-            let result = applier.write(step);
-            progress.done.fetch_add(1, Relaxed);
-            result
-        });
-    });
+    files::write(&applier, plan, &mut failed, progress);
     // What is tied to another path needs that one to be as it should be.
     pass(plan, &mut failed, false, &|step| applier.link(step));
     pass(plan, &mut failed, true, &|step| applier.dress_directory(step));
@@ -216,7 +209,7 @@ impl Applier<'_> {
         let still = |now: &Found| same(now, found);
         match &step.after {
             Some(after @ Node::File { hash, mode, .. }) => {
-                let temporary = self.temporary(hash);
+                let temporary = self.temporary(path);
                 let looks = self.looks(after).unwrap_or((*mode).into());
                 self.root.write_file(path, looks, &temporary, &still, &mut |file: &mut File| {
                     let mut sparse = Sparse::new(file);
@@ -225,7 +218,7 @@ impl Applier<'_> {
                 })
             }
             Some(Node::Symlink(target)) => {
-                let temporary = self.temporary(&crate::objects::hash_of(path));
+                let temporary = self.temporary(path);
                 self.root.make_symlink(path, &target.0, &temporary, &still)
             }
             Some(Node::Directory { .. }) | None => Ok(()),
@@ -258,7 +251,7 @@ impl Applier<'_> {
         if !is_expected {
             return Err(changed(path));
         }
-        let temporary = self.temporary(&crate::objects::hash_of(path));
+        let temporary = self.temporary(path);
         let tied = self.root.make_link(path, of, stat, &temporary, &|now| same(now, &found));
         if tied.as_ref().is_err_and(|error| error.code() == Code::FileConflict) {
             return tied;
@@ -350,8 +343,9 @@ impl Applier<'_> {
         database::require_alone(self.root, self.objects, path, comes)
     }
 
-    fn temporary(&self, what: &Hash) -> Vec<u8> {
-        [&self.prefix[..], &ic_events::hex(what).as_bytes()[..16]].concat()
+    /// A name beside `path` that no other step uses at the same time.
+    fn temporary(&self, path: &[u8]) -> Vec<u8> {
+        [&self.prefix[..], &ic_events::hex(&hash_of(path)).as_bytes()[..16]].concat()
     }
 }
 

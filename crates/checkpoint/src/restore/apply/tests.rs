@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{RestoreId, Timestamp};
 use ic_store::OpenOptions;
@@ -71,8 +73,7 @@ fn plant(directory: &Path, files: &Files) {
     }
     for (name, content) in files {
         fs::write(directory.join(name), content).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        fs::set_permissions(directory.join(name), mode).unwrap();
+        fs::set_permissions(directory.join(name), PermissionsExt::from_mode(0o644)).unwrap();
     }
 }
 
@@ -152,4 +153,55 @@ fn a_restore_that_dies_at_any_step_leaves_no_database_beside_a_foreign_log() {
     }
     println!("{deaths} deaths");
     assert!(deaths > 60, "{deaths} deaths");
+}
+
+/// Files that are written at the same time: neighbours of the same content; names of one file, which two threads come to at about one moment;
+/// a directory that its owner may not write into.
+#[test]
+fn files_that_are_written_at_the_same_time_are_all_as_the_plan_leaves_them() {
+    for (closed, tied) in [(false, false), (false, true), (true, false), (true, true)] {
+        let home = tempfile::tempdir().unwrap();
+        let tree = home.path().join("tree");
+        let objects = Objects::open(&home.path().join("objects.db"), OpenOptions::default()).unwrap();
+        let writer = objects.writer(Timestamp(1)).unwrap();
+        let node = |content: &str| {
+            let (hash, size) = writer.put_reader(&mut content.as_bytes()).unwrap();
+            Some(Node::File { hash, size, mode: 0o644, attributes: crate::attributes::Attributes::default() })
+        };
+        let mut plan = Plan { attributes: true, ..Plan::default() };
+        for number in 0..120 {
+            let name = format!("{}/{number:03}", if number < 40 { "few" } else { "many" });
+            let path = tree.join(&name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let before = if tied && (60..100).contains(&number) { number - 60 } else { number };
+            if before == number {
+                fs::write(&path, number.to_string()).unwrap();
+            } else {
+                fs::hard_link(tree.join(format!("few/{before:03}")), &path).unwrap();
+            }
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+            let (before, after) = (node(&before.to_string()), node(&format!("after {}", number % 3)));
+            plan.steps.push(Step::new(PathText(name.into_bytes()), Action::Modify, before, after));
+        }
+        writer.finish().unwrap();
+        if closed {
+            plan.closed.push((PathText(b"many".to_vec()), 0o555));
+            fs::set_permissions(tree.join("many"), PermissionsExt::from_mode(0o555)).unwrap();
+        }
+
+        let (id, progress) = (RestoreId::from_ledger("r1".to_owned()), Progress::default());
+        let outcome = apply(&objects, &RootDir::open(&tree).unwrap(), &plan, &id, &progress);
+
+        assert_eq!(outcome.failed, [], "closed: {closed}, tied: {tied}");
+        assert_eq!((outcome.done, progress.done.load(Relaxed)), (120, 120));
+        for (number, step) in plan.steps.iter().enumerate() {
+            let path = tree.join(ic_store::path_from_bytes(&step.path.0));
+            let found = fs::read_to_string(&path).unwrap();
+            assert_eq!(found, format!("after {}", number % 3), "{}", path.display());
+        }
+        let left = |directory: &str| fs::read_dir(tree.join(directory)).unwrap().count();
+        assert_eq!((left("few"), left("many")), (40, 80), "nothing else lies there");
+        let mode = fs::metadata(tree.join("many")).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode == 0o555, closed, "{mode:o}");
+    }
 }

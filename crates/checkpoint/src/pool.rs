@@ -1,4 +1,4 @@
-//! The threads that walk a tree.
+//! The threads that walk a tree, and write into it.
 
 use std::sync::OnceLock;
 
