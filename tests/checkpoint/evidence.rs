@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use ic_testkit::{Cli, write_in};
+use ic_testkit::{Cli, Database, write_in};
 use rustix::fs::{FileType, Mode};
 
 use crate::world::{create, project, restore, step, told, tree};
@@ -241,9 +241,13 @@ fn what_comes_into_being_after_the_plan_is_not_deleted_with_its_directory() {
     let hash = cli.json(["checkpoint", "restore", &target, "--dry-run", "--json"])["plan_hash"].clone();
     let late = write_in(cli.root(), "new/late", "made after the plan");
     let hash = hash.as_str().expect("a hash");
+    let store = Database::open(&cli.beside("objects.db"));
+    let kept = || store.first_row("SELECT (SELECT count(*) FROM objects), (SELECT count(*) FROM packs)");
+    let before = kept();
     let refused = cli.refused(["checkpoint", "restore", &target, "--yes", "--expect-plan", hash]);
     assert_eq!(refused, (Some(1), "plan_changed".to_owned()));
     assert_eq!(text(&late), "made after the plan");
+    assert_eq!(kept(), before, "what is refused keeps nothing");
     restore(&cli, &target);
     assert!(!late.exists());
     step(&cli, "undo");

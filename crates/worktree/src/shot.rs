@@ -35,12 +35,33 @@ pub struct Shot {
     manifest_hash: ic_events::Hash,
     git_hash: ic_events::Hash,
     pub(super) settled: bool,
-    duration_ms: u64,
+    took: Duration,
     id: CheckpointId,
     /// It is a checkpoint already: nothing is recorded again.
     pub(super) is_recorded: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
+}
+
+/// A picture that nothing may name yet: its content is durable once it is closed, and gone if it is dropped.
+pub(super) struct Open<'w> {
+    pub(super) shot: Shot,
+    /// `None`: it is durable.
+    content: Option<Content<'w>>,
+}
+
+/// What a picture found, on its way into the store.
+struct Content<'w> {
+    writer: Writer<'w>,
+    seen: Seen,
+    /// The store will have all that was seen.
+    is_stored: bool,
+}
+
+impl From<Shot> for Open<'_> {
+    fn from(shot: Shot) -> Self {
+        Self { shot, content: None }
+    }
 }
 
 /// What was seen of a tree and of git, side by side.
@@ -133,6 +154,11 @@ impl Workspace<'_> {
 
     /// Captures the tree and git's state. The caller holds the locks.
     pub fn shoot(&self, purpose: Purpose, progress: &Progress) -> Result<Shot> {
+        self.close(self.shoot_open(purpose, progress)?)
+    }
+
+    /// As [`Workspace::shoot`], where more is to become durable with the picture.
+    pub(super) fn shoot_open(&self, purpose: Purpose, progress: &Progress) -> Result<Open<'_>> {
         self.check_root()?;
         let started = Instant::now();
         let now = self.kernel.context.now();
@@ -161,7 +187,7 @@ impl Workspace<'_> {
             manifest_hash: ic_events::Hash::default(),
             git_hash: ic_events::Hash::default(),
             settled: purpose.settled,
-            duration_ms: 0,
+            took: Duration::ZERO,
             id: self.kernel.context.new_id(),
             is_recorded: false,
         };
@@ -175,11 +201,37 @@ impl Workspace<'_> {
         }
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         shot.git_hash = shot.manifest.git_hash()?;
-        shot.captured.stored = writer.finish()?;
-        seen.keep_if(is_stored)?;
-        ic_store::reserve::keep(self.kernel.ledger.path());
-        shot.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(shot)
+        shot.took = started.elapsed();
+        Ok(Open { shot, content: Some(Content { writer, seen, is_stored }) })
+    }
+
+    /// Makes what a picture found durable. Errors: `disk_full`: nothing may name it.
+    pub(super) fn close(&self, open: Open<'_>) -> Result<Shot> {
+        self.close_with(open, &[]).map(|(shot, _)| shot)
+    }
+
+    /// As [`Workspace::close`], and these contents with it, in one transaction; returns their hashes, too.
+    pub(super) fn close_with(
+        &self,
+        open: Open<'_>,
+        contents: &[&[u8]],
+    ) -> Result<(Shot, Vec<ic_events::Hash>)> {
+        let started = Instant::now();
+        let Open { mut shot, content } = open;
+        let (writer, seen) = match content {
+            Some(Content { writer, seen, is_stored }) => (writer, Some((seen, is_stored))),
+            None => (self.objects.writer(self.kernel.context.now())?, None),
+        };
+        let put = |bytes: &&[u8]| writer.put_reader(&mut &**bytes).map(|(hash, _)| hash);
+        let hashes = contents.iter().map(put).collect::<Result<_>>()?;
+        let stored = writer.finish()?;
+        if let Some((seen, is_stored)) = seen {
+            shot.captured.stored = stored;
+            seen.keep_if(is_stored)?;
+            ic_store::reserve::keep(self.kernel.ledger.path());
+            shot.took += started.elapsed();
+        }
+        Ok((shot, hashes))
     }
 
     /// Captures the tree into `writer`, and asks git of its state, if `asks` says what was recorded of it before and whether it is a look.
@@ -300,7 +352,7 @@ impl Shot {
             manifest: self.manifest_hash,
             git_hash: self.git_hash,
             settled: self.settled,
-            duration_ms: self.duration_ms,
+            duration_ms: u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX),
         }
     }
 

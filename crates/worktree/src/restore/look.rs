@@ -13,7 +13,7 @@ use ic_checkpoint::rootfs::RootDir;
 use ic_checkpoint::tree::Reason;
 use ic_events::Hash;
 
-use super::super::shot::{GitPart, Purpose, Shot};
+use super::super::shot::{GitPart, Open, Purpose, Shot};
 use super::super::workspace::{Warning, Workspace};
 use super::request::Watch;
 
@@ -21,9 +21,9 @@ use super::request::Watch;
 const PURGED: &str = "its content was purged, or lost";
 
 /// The tree as it is, and how it differs from a target.
-pub(super) struct Compared {
+pub(super) struct Compared<'w> {
     /// The picture: all that a restore may change is in it.
-    pub(super) shot: Shot,
+    pub(super) open: Open<'w>,
     /// The tree as a checkpoint of it would have it, with what rules hide left out.
     pub(super) usual: Hash,
     pub(super) differences: Vec<Difference>,
@@ -73,7 +73,7 @@ impl Workspace<'_> {
         limits: &mut Limits,
         own: &BTreeSet<Vec<u8>>,
         watch: &Watch,
-    ) -> Result<Compared> {
+    ) -> Result<Compared<'_>> {
         let link = Link {
             name: None,
             message: Some(format!("before the restore of {}", target.id.short())),
@@ -82,14 +82,14 @@ impl Workspace<'_> {
         let purpose = Purpose { git, ..Purpose::new(CheckpointKind::Safety, link) };
         let newest = self.kernel.read(|snapshot| record::newest_look(snapshot, &self.root))?;
         let is_newest = |shot: &Shot| newest.as_ref().is_some_and(|newest| newest.id == *shot.id());
-        let mut shot = match taken.filter(is_newest) {
-            Some(taken) => taken,
-            None => self.shoot(purpose.clone(), &watch.capture)?,
+        let mut open = match taken.filter(is_newest) {
+            Some(taken) => taken.into(),
+            None => self.shoot_open(purpose.clone(), &watch.capture)?,
         };
-        let usual = shot.captured.root;
-        let mut differences = self.differences(&shot, target)?;
+        let usual = open.shot.captured.root;
+        let mut differences = self.differences(&open.shot, target)?;
         let mut hidden = plan::must_be_saved(&differences, limits);
-        hidden.extend(self.hidden_of(own.iter(), &shot)?);
+        hidden.extend(self.hidden_of(own.iter(), &open.shot)?);
         let root = RootDir::open(&self.root)?;
         let found = database::touched(&self.objects, &root, &usual, &target.tree, &differences, limits)?;
         for stranger in found.strangers {
@@ -104,13 +104,15 @@ impl Workspace<'_> {
             hidden.insert(one.path.0.clone());
         }
         if !hidden.is_empty() {
-            shot = self.shoot(Purpose { force: hidden, ..purpose }, &watch.capture)?;
-            differences = self.differences(&shot, target)?;
+            // Closed first: what was read once is not read again.
+            self.close(open)?;
+            open = self.shoot_open(Purpose { force: hidden, ..purpose }, &watch.capture)?;
+            differences = self.differences(&open.shot, target)?;
         }
         for one in &unused {
-            self.take_along(one, &shot, limits)?;
+            self.take_along(one, &open.shot, limits)?;
         }
-        Ok(Compared { shot, usual, differences, databases: found.databases })
+        Ok(Compared { open, usual, differences, databases: found.databases })
     }
 
     /// Lets a database's side files change with it. One that cannot be saved holds them all: what cannot be saved is not changed.

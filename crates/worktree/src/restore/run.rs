@@ -13,7 +13,7 @@ use ic_checkpoint::restore::reverse::Own;
 
 use super::super::git::Brought;
 use super::super::named;
-use super::super::shot::{GitPart, Shot};
+use super::super::shot::{GitPart, Open, Shot};
 use super::super::workspace::{Workspace, require_kept};
 use super::as_if::AsIf;
 use super::limits::Whose;
@@ -70,9 +70,9 @@ impl Task {
 }
 
 /// What a restore would do, and what it is made of.
-struct Planned {
+struct Planned<'w> {
     report: Report,
-    shot: Shot,
+    open: Open<'w>,
     limits: Limits,
     /// Merged texts that no checkpoint holds yet.
     texts: Vec<Vec<u8>>,
@@ -109,13 +109,14 @@ pub(super) fn run(
 /// As [`run`], where no other restore is unfinished.
 fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &Watch) -> Result<Report> {
     let (kind, is_whole_target) = (task.kind, task.work.is_none());
-    let Planned { mut report, shot, limits, texts } = plan_report(workspace, task, request, watch)?;
+    let Planned { mut report, open, limits, texts } = plan_report(workspace, task, request, watch)?;
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(plan_changed(&report));
     }
     // Asked once for both: a preview must not end otherwise than the deed.
     let refusal = (!report.conflicts.is_empty() && !request.force.files).then(|| refused(&report));
     if request.dry_run {
+        workspace.close(open)?;
         report.refusal = refusal;
         return Ok(report);
     }
@@ -124,10 +125,11 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
     }
     let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
     if report.plan.steps.is_empty() && !moves_git {
+        workspace.close(open)?;
         report.status = if report.lacks_any { Status::Partial } else { Status::UpToDate };
         return Ok(report);
     }
-    let restore_id = workspace.prepare(kind, &report, &shot, &texts)?;
+    let (restore_id, shot) = workspace.prepare(kind, &report, open, &texts)?;
     if let Some(git) = report.git.as_mut().filter(|git| git.keeps_branches() || git.keeps_stash()) {
         git.kept_below = Some(format!("refs/ic/rolled-back/{restore_id}/"));
     }
@@ -162,12 +164,12 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
 }
 
 /// What the restore would do, over a picture of the tree as it is.
-fn plan_report(
-    workspace: &Workspace<'_>,
+fn plan_report<'w>(
+    workspace: &'w Workspace<'_>,
     task: Task,
     request: &Request<'_>,
     watch: &Watch,
-) -> Result<Planned> {
+) -> Result<Planned<'w>> {
     let Task { target, mut limits, whose, until, did, as_if, own, brought, past, taken, work, .. } = task;
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = match request.strategy {
@@ -177,15 +179,16 @@ fn plan_report(
     let whose = request.mine.then_some(whose);
     workspace.narrow(&mut limits, &target, strategy, whose)?;
     let git = git_part(request.dry_run, strategy);
-    let Compared { shot, usual, differences, mut databases } =
+    let Compared { open, usual, differences, mut databases } =
         workspace.compare(&target, (git, taken), &mut limits, &own, watch)?;
+    let shot = &open.shot;
     let passed = named::passed_over(workspace, &limits.paths, &target.tree, &shot.captured.root)?;
-    let (differences, mut reversed) = workspace.aimed(work, as_if, differences, &shot, &usual, &databases)?;
+    let (differences, mut reversed) = workspace.aimed(work, as_if, differences, shot, &usual, &databases)?;
     let Attained { differences, lost, ties } =
-        workspace.attain(differences, &limits, &shot, &target, strategy)?;
+        workspace.attain(differences, &limits, shot, &target, strategy)?;
     let git = strategy
         .has_git()
-        .then(|| workspace.plan_git(&target, &shot, request.force.commits, brought.as_ref(), &past));
+        .then(|| workspace.plan_git(&target, shot, request.force.commits, brought.as_ref(), &past));
     let git = git.transpose()?;
     if !strategy.has_files() {
         databases.clear();
@@ -198,13 +201,13 @@ fn plan_report(
         limits.keep.extend(without::kept(&conflicts, &differences));
         limits.keep_together(&mut databases);
     }
-    let mut plan = workspace.plan(&differences, &limits, databases, &shot, until, ties)?;
+    let mut plan = workspace.plan(&differences, &limits, databases, shot, until, ties)?;
     plan.not_kept.extend(lost);
     if let Some(back) = &mut reversed {
         back.name_what_stays(&mut plan);
     }
     let meant = Meant { target: &target, strategy, mine: request.mine, is_without: reversed.is_some() };
-    let not_compared = workspace.not_compared(&meant, &shot, &limits, &plan, passed)?;
+    let not_compared = workspace.not_compared(&meant, shot, &limits, &plan, passed)?;
     // Beside the work of others it is not meant to be as the target has it.
     let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;
     if request.keep_theirs {
@@ -227,7 +230,7 @@ fn plan_report(
         warnings: shot.warnings.iter().cloned().chain(own_warnings).collect(),
         ..planned_report(target, strategy, plan, plan_hash)
     };
-    Ok(Planned { report, shot, limits, texts })
+    Ok(Planned { report, open, limits, texts })
 }
 
 /// The report of a plan of which nothing more is known.
@@ -276,17 +279,21 @@ impl Workspace<'_> {
     }
 
     /// Makes the safety checkpoint, the plan and what only it holds durable, and says in the ledger that the restore begins.
-    fn prepare(&self, kind: Kind, report: &Report, shot: &Shot, texts: &[Vec<u8>]) -> Result<RestoreId> {
-        let writer = self.objects.writer(self.kernel.context.now())?;
-        for text in texts {
-            writer.put_reader(&mut text.as_slice())?;
-        }
-        let bytes = serde_json::to_vec(&report.plan)
+    fn prepare(
+        &self,
+        kind: Kind,
+        report: &Report,
+        open: Open<'_>,
+        texts: &[Vec<u8>],
+    ) -> Result<(RestoreId, Shot)> {
+        let plan = serde_json::to_vec(&report.plan)
             .map_err(|e| Diagnosis::new(Code::Internal, format!("The plan cannot be written: {e}.")))?;
-        let (plan, _) = writer.put_reader(&mut bytes.as_slice())?;
+        let contents: Vec<&[u8]> =
+            [plan.as_slice()].into_iter().chain(texts.iter().map(Vec::as_slice)).collect();
         // Content before the row that names it: a crash in between leaves content that the next sweep
         // removes.
-        writer.finish()?;
+        let (shot, hashes) = self.close_with(open, &contents)?;
+        let plan = hashes[0];
         let restore_id: RestoreId = self.kernel.context.new_id();
         self.kernel.write(|tx, now| {
             if !shot.is_recorded {
@@ -306,6 +313,6 @@ impl Workspace<'_> {
             // On record before the first write: whoever comes after a death applies the same plan again.
             journal::begin(tx, now, &restore_id)
         })?;
-        Ok(restore_id)
+        Ok((restore_id, shot))
     }
 }
