@@ -72,6 +72,9 @@ build() {
     RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$root=/ic --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
     # Nothing unwinds: a panic ends the process.
     RUSTFLAGS+=' -C force-unwind-tables=no -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs'
+    # Rust starts a program in another directory by this function where there is one, and forks, which copies every page table, where there is
+    # none. It only asks whether it is linked in, which in a static program nothing else sees to.
+    RUSTFLAGS+=' -C link-arg=-Wl,-u,posix_spawn_file_actions_addchdir_np'
     # What only the linker of Rust for this target knows: functions that are the same become one.
     [[ $target != x86_64-unknown-linux-gnu ]] || RUSTFLAGS+=' -C link-arg=-Wl,--icf=all'
     export RUSTFLAGS

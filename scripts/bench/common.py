@@ -13,10 +13,11 @@ ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": "/nonexistent", "G
 
 @dataclasses.dataclass
 class Sample:
-    """One process: its wall-clock seconds, its peak memory in MiB, and what it printed."""
+    """One process: its wall-clock seconds, its peak memory in MiB, what it printed, and its page faults and those of what it started."""
     seconds: float
     peak: float
     out: str
+    faults: int
 
 
 def once(command, cwd=None, stdin=None, env=None):
@@ -35,7 +36,7 @@ def once(command, cwd=None, stdin=None, env=None):
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         sys.exit(f"{command} failed: {errors.decode()}")
-    return Sample(seconds, usage.ru_maxrss / 1024, out.decode().strip())
+    return Sample(seconds, usage.ru_maxrss / 1024, out.decode().strip(), usage.ru_minflt)
 
 
 def scratch():

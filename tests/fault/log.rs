@@ -71,6 +71,28 @@ fn a_call_that_finds_a_log_flushes_once_and_one_that_reads_never() {
     assert_eq!(flushes(&["run", "advance", &run]), 3);
 }
 
+/// A step is three commits, and its log passes the length at which it is folded in several times.
+#[test]
+fn a_process_that_lives_long_flushes_once_a_write_and_folds_its_log_in_now_and_then() {
+    let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));
+    let Some(library) = counter(cli.home()) else { return };
+    let (steps, flow) = (150, cli.home().join("flow.yaml"));
+    let step = |n| {
+        let needs = if n == 0 { String::new() } else { format!(", needs: [s{}]", n - 1) };
+        format!("  - {{id: s{n}, phase: work, run: ['true'], compensate: skip{needs}}}\n")
+    };
+    let all: String = (0..steps).map(step).collect();
+    std::fs::write(&flow, format!("name: long\nsteps:\n{all}")).expect("a workflow");
+    let noted = cli.home().join("flushes");
+    let words = ["workflow", "run", flow.to_str().expect("a plain path"), "--json"];
+    let outcome = Outcome::of(cli.command(words).env("LD_PRELOAD", &library).env("FLUSHES", &noted));
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let events: u64 = cli.sql("SELECT count(*) FROM events").parse().expect("a number");
+    assert!(events > 2 * steps, "{events} events");
+    let flushes = length(&noted);
+    assert!((3 * steps..3 * steps + 60).contains(&flushes), "{flushes} flushes for {steps} steps");
+}
+
 #[test]
 fn lone_commits_never_make_the_log_longer_than_its_bound() {
     let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));

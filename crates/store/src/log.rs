@@ -23,8 +23,12 @@ const FRAME: u64 = 24 + 4096;
 /// writes seven pages.
 pub(crate) const AT_REST: u64 = HEADER + 128 * FRAME;
 
-/// A longer log is folded in, as far as no reader needs it, by who commits: SQLite's own bound.
+/// A longer log is folded in, as far as no reader needs it, by who commits: SQLite's own bound. What is begun again is no longer than
+/// this, and is written over in place, which costs a flush less than to make a file longer does.
 pub(crate) const IN_USE: u64 = HEADER + 1000 * FRAME;
+
+/// A log that could not be begun again, because somebody read it, is folded in further when it has grown by this much.
+pub(crate) const FURTHER: u64 = 125 * FRAME;
 
 /// Which log it is: SQLite gives each two random numbers, and new ones whenever it begins it again.
 pub(crate) type Salts = u64;
@@ -81,6 +85,12 @@ pub(crate) fn stays(path: &Path) -> bool {
 pub(crate) fn leave(connection: &Connection) {
     // When this fails, the log is folded in: nothing but time is lost.
     let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+}
+
+/// Has this connection cut the log to [`IN_USE`] when it begins it again: the length tells how much of it there is to fold in.
+pub(crate) fn limit(connection: &Connection) {
+    // When this fails, it is folded in more often: nothing but time is lost.
+    let _ = connection.pragma_update(None, "journal_size_limit", IN_USE.cast_signed());
 }
 
 /// Has the log be folded in when `connection` is closed, if it is the last one.

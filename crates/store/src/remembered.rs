@@ -48,6 +48,8 @@ pub(crate) struct Remembered {
     has_written: bool,
     /// What marks the file as a ledger, its schema or its id may stand in the log, and they are read without it.
     must_fold: bool,
+    /// How long the log was when it was folded in last.
+    folded_at: u64,
     behind: Option<Behind>,
 }
 
@@ -89,7 +91,16 @@ impl Remembered {
     }
 
     fn of(path: PathBuf, note: Option<Note>, is_told: bool) -> Self {
-        Self { path, note, is_told, bare: None, has_written: false, must_fold: false, behind: None }
+        Self {
+            path,
+            note,
+            is_told,
+            bare: None,
+            has_written: false,
+            must_fold: false,
+            folded_at: 0,
+            behind: None,
+        }
     }
 
     /// Compares the ledger with what is remembered of it: also where file and log seem to be as they were left, because their times can be
@@ -144,13 +155,19 @@ impl Remembered {
         if begun != noted {
             self.tell(connection, true);
         }
-        if log::length(&self.path) > log::IN_USE {
+        let length = log::length(&self.path);
+        if length < self.folded_at {
+            self.folded_at = 0;
+        }
+        if length > log::IN_USE && length >= self.folded_at + log::FURTHER {
             self.fold(connection);
+            self.folded_at = length;
         }
     }
 
     /// Writes the log into the file as far as no reader needs it: a process that lives long would let it grow for ever.
     fn fold(&mut self, connection: &Connection) {
+        log::limit(connection);
         self.tell(connection, false);
         faults::statement("PRAGMA wal_checkpoint(PASSIVE)");
         // What is left of it is folded in another time.
