@@ -23,8 +23,8 @@ const FRAME: u64 = 24 + 4096;
 /// writes seven pages.
 pub(crate) const AT_REST: u64 = HEADER + 128 * FRAME;
 
-/// A longer log is folded in, as far as no reader needs it, by who commits: SQLite's own bound. What is begun again is no longer than
-/// this, and is written over in place, which costs a flush less than to make a file longer does.
+/// A longer log is folded in, as far as no reader needs it, by who commits: SQLite's own bound. One that is begun again
+/// is cut to this length, and no shorter: to write over a file in place costs less than to make it longer.
 pub(crate) const IN_USE: u64 = HEADER + 1000 * FRAME;
 
 /// A log that could not be begun again, because somebody read it, is folded in further when it has grown by this much.
