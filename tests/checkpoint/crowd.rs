@@ -138,3 +138,34 @@ fn a_restore_gets_its_turn_among_captures_that_never_pause() {
         }
     });
 }
+
+/// The restore that an undo takes back is chosen when the undo has its turn: not before another restore that came first.
+#[test]
+fn an_undo_beside_a_restore_leaves_no_mixture_of_states() {
+    let cli = project();
+    // Where the second and third state are the same, an undo of the restore between them changes nothing.
+    let state = |number: usize| {
+        for file in 0..80 {
+            let text =
+                if number > 0 && file % 2 == 0 { "same".to_owned() } else { format!("{number} {file}") };
+            fs::write(cli.root().join(format!("f{file:02}")), text.repeat(30)).expect("a file");
+        }
+        (create(&cli), tree(&cli))
+    };
+    let states: Vec<(String, Snapshot)> = (0..3).map(state).collect();
+    let go_to = |number: usize| cli.ok(["checkpoint", "restore", &states[number].0, "--yes"]);
+    for round in rounds(30) {
+        go_to(2);
+        go_to(1);
+        let words = [&["checkpoint", "restore", &states[0].0, "--yes"][..], &["checkpoint", "undo", "--yes"]];
+        let outcomes: Vec<_> = std::thread::scope(|scope| {
+            let both: Vec<_> = words.iter().map(|words| scope.spawn(|| cli.run(words.to_vec()))).collect();
+            both.into_iter().map(|thread| thread.join().expect("a call")).collect()
+        });
+        assert!(outcomes.iter().all(|outcome| outcome.code == Some(0)), "{outcomes:?}");
+        // The restore first, which is undone then; or the undo first, which takes back the restore before.
+        let found = tree(&cli);
+        let is_one = states[..2].iter().any(|(_, state)| found.differences(state).is_empty());
+        assert!(is_one, "round {round}: {outcomes:?}");
+    }
+}

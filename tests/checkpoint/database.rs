@@ -1,7 +1,8 @@
 //! SQLite databases in use: what is captured is a whole database, and none is replaced under its writer.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -174,6 +175,31 @@ fn a_preview_names_the_database_that_the_real_call_will_not_replace() {
         let preview = cli.json(["checkpoint", "restore", &id, "--dry-run", "--json"]);
         assert_eq!(preview["warnings"], serde_json::Value::Null, "{journal}: {preview}");
     }
+}
+
+#[test]
+fn a_database_that_a_program_has_open_under_another_name_is_in_use() {
+    let cli = project();
+    let (one, other) = (cli.root().join("d/app.db"), cli.root().join("other.db"));
+    fs::create_dir(cli.root().join("d")).expect("a directory");
+    database(&one, "DELETE").close().expect("close it");
+    fs::hard_link(&one, &other).expect("another name");
+    let id = create(&cli);
+    let connection = Connection::open(&other).expect("open it by the other name");
+    write_once(&connection, 5);
+    let before = tree(&cli);
+    let preview = cli.json(["checkpoint", "restore", &id, "--dry-run", "--json"]);
+    let named = preview["warnings"].as_array().map_or(0, Vec::len);
+    assert_eq!(named, 2, "{preview}");
+    for paths in [&[][..], &["--path", "d/app.db"], &["--path", "other.db"]] {
+        let outcome = cli.run([&["checkpoint", "restore", &id, "--yes", "--json"], paths].concat());
+        assert_eq!(outcome.code, Some(4), "{paths:?}: {outcome:?}");
+        tree(&cli).assert_is(&before, "neither name is another file");
+        let inode = |path: &PathBuf| path.metadata().expect("the file").ino();
+        assert_eq!(inode(&one), inode(&other), "{paths:?}: still one file");
+    }
+    write_once(&connection, 7);
+    assert_whole(&one, "its writer goes on");
 }
 
 #[test]

@@ -270,6 +270,44 @@ fn a_killed_undo_is_finished_by_the_next() {
 }
 
 #[test]
+fn a_killed_undo_is_finished_by_another_undo_and_goes_no_further() {
+    let states = TwoStates::new(10, 20);
+    let mut random = Random::seeded();
+    let cli = &states.cli;
+    let (mut finished, mut taken_back) = (0, 0);
+    for round in rounds(20) {
+        restore(cli, &states.ids[1]);
+        restore(cli, &states.ids[0]);
+        let wait = Duration::from_micros(random.below(states.usual));
+        kill_after(states.cli.command(["checkpoint", "undo", "--yes"]), wait);
+        let when = format!("round {round}, killed after {wait:?}");
+        if !states.is_interrupted() {
+            continue;
+        }
+        let told = ic_testkit::Outcome::of(&mut cli.command(["status", "--json"]));
+        assert!(told.stderr.contains("take it back: ic checkpoint redo --yes"), "{when}: {told:?}");
+        if round % 2 == 0 {
+            let preview = cli.json(["checkpoint", "undo", "--dry-run", "--json"]);
+            assert_eq!(preview["status"], "planned", "{when}: {preview}");
+            let hash = preview["plan_hash"].as_str().expect("a hash").to_owned();
+            let report = cli.json(["checkpoint", "undo", "--yes", "--json", "--expect-plan", &hash]);
+            assert_eq!(
+                (&report["status"], &report["changes"]),
+                (&"restored".into(), &preview["changes"]),
+                "{when}"
+            );
+            tree(cli).assert_is(&states.trees[1], &when);
+            finished += 1;
+        }
+        step(cli, "redo");
+        tree(cli).assert_is(&states.trees[0], &when);
+        taken_back += 1;
+    }
+    tell(&format!("{finished} finished, {taken_back} taken back"));
+    assert!(finished > 0 && taken_back > finished, "no kill came at a moment that matters");
+}
+
+#[test]
 fn a_killed_capture_leaves_no_broken_checkpoint() {
     let cli = project();
     let mut random = Random::seeded();

@@ -58,6 +58,9 @@ const FIND: u32 = 0o100;
 pub(crate) const MAKE: u32 = 0o300;
 const LIST: u32 = 0o700;
 
+/// What the owner of a file must be allowed to do to set its attributes.
+const WRITE: u32 = 0o200;
+
 /// Refuses paths that no checkpoint can have: they would lead out of the tree, or into git's own files.
 ///
 /// Errors: `corrupt`.
@@ -251,6 +254,10 @@ impl RootDir {
                 return Err(changed(path));
             }
             if let Some(attributes) = attributes {
+                // Attributes of a file can only be set by who may write into it.
+                if is_file && expected.mode & WRITE == 0 && mode & WRITE != 0 {
+                    access::set_mode(&handle, directory, name, Mode::from_raw_mode(mode & 0o777)).at(path)?;
+                }
                 self.give(handle.as_fd(), attributes);
             }
             let mode = if is_file {

@@ -16,6 +16,7 @@ use ic_runtrack::agent::{self, Agent};
 use ic_saga::owner;
 use ic_saga::process::ProcessIdentity;
 use ic_store::{OpenOptions, Snapshot};
+use ic_worktree::way_back;
 
 use crate::advance::{self, Outcome};
 use crate::run::is_executed;
@@ -96,10 +97,13 @@ pub struct Unfinished {
 pub fn without_run(kernel: &Kernel, options: OpenOptions, error: Diagnosis) -> Diagnosis {
     let interrupted = kernel.read(|snapshot| journal::unfinished(snapshot, &kernel.project.root));
     let interrupted = interrupted.ok().flatten();
-    match interrupted.and_then(|restore| unfinished::interrupted(kernel, options, &restore)) {
-        Some(left) => error
-            .but(&left.message)
-            .hint(format!("finish it: {}; or take it back: ic checkpoint undo --yes", left.command)),
+    let Some(restore) = interrupted else { return error };
+    match unfinished::interrupted(kernel, options, &restore) {
+        Some(left) => error.but(&left.message).hint(format!(
+            "finish it: {}; or take it back: {}",
+            left.command,
+            way_back(&restore)
+        )),
         None => error,
     }
 }

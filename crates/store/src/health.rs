@@ -100,6 +100,11 @@ fn log_beside(path: &Path) -> Check {
     let length = log::length(&log::real(path));
     let detail = match length {
         0 => "none beside the file".to_owned(),
+        length if length > log::IN_USE + log::FURTHER => format!(
+            "{} KiB beside the file: it grows while a program reads the ledger for long, and is short again when that has ended; copy both \
+             with: ic backup FILE",
+            length.div_ceil(1024)
+        ),
         length => format!(
             "{} KiB beside the file, of its newest changes; copy both with: ic backup FILE",
             length.div_ceil(1024)

@@ -32,7 +32,7 @@ pub use read::{
 };
 pub use restore::{
     Conflict, Report, Request as RestoreRequest, Status, Watch, newest_other, redo, restore, settle_note,
-    undo,
+    undo, way_back,
 };
 pub use restore::{
     Deed, NotYet, TreeChanges, changed_by, changed_since, changes_between, left_of_interrupted, merge_back,

@@ -38,11 +38,11 @@ use super::read;
 use super::shot::Shot;
 use super::workspace::{Settings, Warning, Workspace, find, require_kept};
 use limits::Whose;
-use settled::also_settled;
+use settled::{Settled, also_settled};
 
 pub use other::newest_other;
 pub use refusal::refused;
-pub use settled::settle_note;
+pub use settled::{settle_note, way_back};
 
 pub use back::{
     NotYet, TreeChanges, changed_by, changes_between, left_of_interrupted, merge_back, path_option,
@@ -134,40 +134,38 @@ fn step(
     watch: &Watch,
 ) -> Result<Report> {
     let workspace = Workspace::here(kernel, settings)?;
-    let settled = if request.dry_run {
-        None
-    } else {
-        // What was interrupted is the last restore, once it is finished.
-        let _held = workspace.lock(Mode::Exclusive)?;
-        workspace.settle(watch)?
-    };
-    also_settled(settled, || step_settled(&workspace, kind, request, watch))
+    // What is undone is chosen while no other restore can come between.
+    let _held = workspace.lock_for(request.dry_run)?;
+    if request.dry_run {
+        return match workspace.interrupted(kind)? {
+            Some((of, report)) => Ok(Report { dry_run: true, of_restore: of, ..report }),
+            None => step_held(&workspace, kind, request, watch),
+        };
+    }
+    let of = workspace.next(kind, false)?;
+    match workspace.settle(watch)? {
+        // The same call was interrupted: to make another step would go further than anybody asked for.
+        Some(settled) if settled.restore.kind == kind => {
+            let report = settled.into_report(of)?;
+            match request.expect_plan {
+                Some(expected) if expected != report.plan_hash => Err(refusal::plan_changed(&report)),
+                _ => Ok(report),
+            }
+        }
+        settled => also_settled(settled.as_ref(), || step_held(&workspace, kind, request, watch)),
+    }
 }
 
-/// As [`step`], where no restore is unfinished, but for a dry run.
-fn step_settled(
-    workspace: &Workspace<'_>,
-    kind: Kind,
-    request: &Request<'_>,
-    watch: &Watch,
-) -> Result<Report> {
+/// As [`step`], where the root is held, and no restore is unfinished, but for a dry run.
+fn step_held(workspace: &Workspace<'_>, kind: Kind, request: &Request<'_>, watch: &Watch) -> Result<Report> {
     let kernel = workspace.kernel;
-    let (target, last) = kernel.read(|snapshot| {
-        let mut finished = journal::finished(snapshot, &workspace.root)?;
-        if request.dry_run {
-            // The real call finishes what was interrupted, and then finds it here.
-            finished.extend(journal::unfinished(snapshot, &workspace.root)?);
-        }
-        let (undo, redo) = journal::stacks(&finished);
-        let (last, target) = match kind {
-            Kind::Redo => (redo.last(), redo.last().and_then(|r| r.restored_id.as_ref())),
-            _ => (undo.last(), undo.last().map(|r| &r.safety_id)),
-        };
-        match (last, target) {
-            (Some(last), Some(target)) => Ok((record::get(snapshot, target)?, (*last).clone())),
-            _ => Err(nothing_to(kind)),
-        }
-    })?;
+    // The real call finishes what was interrupted, and then finds it among the others.
+    let last = workspace.next(kind, request.dry_run)?.ok_or_else(|| nothing_to(kind))?;
+    let target = match kind {
+        Kind::Redo => last.restored_id.as_ref().ok_or_else(|| nothing_to(kind))?,
+        _ => &last.safety_id,
+    };
+    let target = kernel.read(|snapshot| record::get(snapshot, target))?;
     require_kept(&target)?;
     let plan = planned::read_plan(workspace, &last)?;
     let own: BTreeSet<Vec<u8>> = plan.steps.into_iter().map(|step| step.path.0).collect();
@@ -175,17 +173,14 @@ fn step_settled(
     let request = Request { strategy: Some(last.strategy), ..*request };
     // What is made again had been undone: that left what there was before it.
     let left = if kind == Kind::Redo { Some(last.safety_id.clone()) } else { last.restored_id.clone() };
-    let mut report = run::run(
-        workspace,
-        run::Task {
-            whose: Whose::Caller,
-            own,
-            brought: left.map(|left| Brought { left, is_compared: false }),
-            ..run::Task::of(kind, target, limits)
-        },
-        &request,
-        watch,
-    )?;
+    let task = run::Task {
+        whose: Whose::Caller,
+        own,
+        brought: left.map(|left| Brought { left, is_compared: false }),
+        ..run::Task::of(kind, target, limits)
+    };
+    run::require_nobody_works(workspace, &task, &request)?;
+    let mut report = run::run_held(workspace, task, &request, watch)?;
     report.warnings.extend(rest_of_rollback(kernel, &last, kind)?);
     // It need not be what the caller did last: newer work may have come since.
     report.of_restore = Some(last);
@@ -221,8 +216,32 @@ fn nothing_to(kind: Kind) -> Diagnosis {
 }
 
 impl Workspace<'_> {
+    /// The restore that `undo` would undo next, or `redo` make again. The caller holds the root.
+    fn next(&self, kind: Kind, and_interrupted: bool) -> Result<Option<Restore>> {
+        self.kernel.read(|snapshot| {
+            let mut all = journal::finished(snapshot, &self.root)?;
+            if and_interrupted {
+                all.extend(journal::unfinished(snapshot, &self.root)?);
+            }
+            let (undo, redo) = journal::stacks(&all);
+            Ok(if kind == Kind::Redo { redo.last() } else { undo.last() }.map(|last| (*last).clone()))
+        })
+    }
+
+    /// What there is to say of an interrupted restore of this kind, which a call of the same kind finishes, and of which restore it is.
+    fn interrupted(&self, kind: Kind) -> Result<Option<(Option<Restore>, Report)>> {
+        let unfinished = self.kernel.read(|s| journal::unfinished(s, &self.root))?;
+        let Some(restore) = unfinished.filter(|restore| restore.kind == kind) else { return Ok(None) };
+        let target = self.kernel.read(|s| record::get(s, &restore.target_id))?;
+        let plan = planned::read_plan(self, &restore)?;
+        let git = self.left_for_git(&restore, &target)?;
+        let mut report = settled::resumed(&restore, target, plan, git)?;
+        report.warnings.extend(settle_note(self)?);
+        Ok(Some((self.next(kind, false)?, report)))
+    }
+
     /// Finishes a restore that was interrupted, forward. The caller holds the root's lock alone.
-    fn settle(&self, watch: &Watch) -> Result<Option<Warning>> {
+    fn settle(&self, watch: &Watch) -> Result<Option<Settled>> {
         git::clear_own_lock(&self.root)?;
         let Some(restore) = self.kernel.read(|s| journal::unfinished(s, &self.root))? else {
             return Ok(None);
@@ -233,16 +252,8 @@ impl Workspace<'_> {
         apply::sweep(&RootDir::open(&self.root)?, &plan, &restore.id);
         // An older version recorded first that it was prepared, and then that it began.
         self.kernel.write_late_too(|tx, now| journal::begin(tx, now, &restore.id))?;
-        let outcome = self.carry_out(&restore.id, &target, &plan, git.as_ref(), None, watch)?;
-        Ok(Some(Warning {
-            code: "restore_settled",
-            message: format!(
-                "an interrupted restore of checkpoint {} was finished first ({} changes, {} not possible)",
-                target.id.short(),
-                outcome.steps,
-                outcome.failed.len()
-            ),
-        }))
+        let done = self.carry_out(&restore.id, &target, &plan, git.as_ref(), None, watch)?;
+        Ok(Some(Settled { restore, target, plan, git, done }))
     }
 
     fn lock_for(&self, dry_run: bool) -> Result<super::shot::Held> {

@@ -23,7 +23,7 @@ use super::plan::{Database, Limits};
 use crate::diff::{Difference, Finder, State};
 use crate::manifest::PathText;
 use crate::objects::Objects;
-use crate::rootfs::{Found, RootDir};
+use crate::rootfs::{Found, RootDir, Stat};
 
 /// The length of what tells a database from other files.
 const HEAD: usize = 16;
@@ -256,13 +256,16 @@ fn lock(root: &RootDir, path: &[u8]) -> std::result::Result<Option<std::fs::File
 /// The process that has a database or a file beside it open: by name, also where that name is gone from the tree, or by inode.
 fn opened_by(root: &RootDir, database: &[u8]) -> Option<String> {
     let paths: Vec<Vec<u8>> = [database.to_vec()].into_iter().chain(sides_of(database)).collect();
-    let inodes: Vec<(u64, u64)> = paths
+    let files: Vec<Stat> = paths
         .iter()
         .filter_map(|path| match root.state(path) {
-            Ok(Found::File(stat)) => Some((stat.dev, stat.ino)),
+            Ok(Found::File(stat)) => Some(stat),
             _ => None,
         })
         .collect();
+    let inodes: Vec<(u64, u64)> = files.iter().map(|stat| (stat.dev, stat.ino)).collect();
+    // Of a file with several names, a program may have opened another one.
+    let of_other_names: Vec<u64> = files.iter().filter(|stat| stat.names > 1).map(|stat| stat.ino).collect();
     let whole: Vec<PathBuf> = paths.iter().map(|path| root.path().join(path_from_bytes(path))).collect();
     let names: Vec<&OsStr> = whole.iter().filter_map(|path| path.file_name()).collect();
     let own = std::process::id().to_string();
@@ -279,8 +282,10 @@ fn opened_by(root: &RootDir, database: &[u8]) -> Option<String> {
             // A program that lost its file under this name makes its next journal under this name all the same.
             let deleted = bytes.strip_suffix(b" (deleted)");
             let link = path_from_bytes(deleted.unwrap_or(bytes));
-            // Only what has one of the names is looked at: the files of others may lie where a look would hang.
-            if !link.file_name().is_some_and(|name| names.contains(&name)) {
+            // Only what has one of the names or inodes is looked at: the files of others may lie where a look would hang.
+            let is_named = link.file_name().is_some_and(|name| names.contains(&name));
+            if !is_named && !is_one_of(&process.path().join("fdinfo").join(open.file_name()), &of_other_names)
+            {
                 continue;
             }
             let is_same =
@@ -291,4 +296,15 @@ fn opened_by(root: &RootDir, database: &[u8]) -> Option<String> {
         }
     }
     None
+}
+
+/// Whether what the kernel tells of an open file names one of these inodes, whatever its device; before Linux 5.14 it names none.
+fn is_one_of(told: &Path, inodes: &[u64]) -> bool {
+    if inodes.is_empty() {
+        return false;
+    }
+    let inode = std::fs::read_to_string(told)
+        .ok()
+        .and_then(|text| text.lines().find_map(|line| line.strip_prefix("ino:"))?.trim().parse::<u64>().ok());
+    inode.is_some_and(|inode| inodes.contains(&inode))
 }

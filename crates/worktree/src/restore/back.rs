@@ -51,15 +51,12 @@ pub fn merge_back(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
-    let (target, finished) = workspace.kernel.read(|snapshot| {
-        Ok((record::get(snapshot, target)?, journal::finished(snapshot, &workspace.root)?))
-    })?;
+    let target = workspace.kernel.read(|snapshot| record::get(snapshot, target))?;
     require_kept(&target)?;
-    let is_last = journal::stacks(&finished).0.last().is_some_and(|last| last.safety_id == target.id);
-    let kind = if is_last { Kind::Undo } else { Kind::Restore };
     let own = work.paths();
     let limits = Limits { only: Some(own.clone()), ..Limits::default() };
-    let task = run::Task { own, work: Some(work), ..run::Task::of(kind, target, limits) };
+    let undoes = Some(target.id.clone());
+    let task = run::Task { own, undoes, work: Some(work), ..run::Task::of(Kind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 
@@ -98,7 +95,7 @@ pub fn settle(workspace: &Workspace<'_>, watch: &Watch) -> Result<Option<Warning
     }
     // Looked at without the lock first, since most trees have none; `settle` looks again under it.
     let _held = workspace.lock(Mode::Exclusive)?;
-    workspace.settle(watch)
+    Ok(workspace.settle(watch)?.map(|settled| settled.warning()))
 }
 
 /// The restores of a checkpoint in a workspace that were begun after `since`, oldest first: those that are finished, and with
@@ -155,14 +152,11 @@ pub fn take_restore_back(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
-    let finished = workspace.kernel.read(|snapshot| journal::finished(snapshot, &workspace.root))?;
-    let is_last = journal::stacks(&finished).0.last().is_some_and(|last| last.id == restore.id);
     let target = workspace.kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
     require_kept(&target)?;
     let own: BTreeSet<Vec<u8>> =
         planned::read_plan(workspace, restore)?.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(own.clone()), ..Limits::default() };
-    let kind = if is_last { Kind::Undo } else { Kind::Restore };
     let as_if = match not_yet.first() {
         Some(next) => {
             let next = workspace.kernel.read(|snapshot| record::get(snapshot, &next.safety_id))?;
@@ -171,12 +165,9 @@ pub fn take_restore_back(
         None => AsIf::default(),
     };
     let brought = restore.restored_id.clone().map(|left| Brought { left, is_compared: true });
-    run::run(
-        workspace,
-        run::Task { as_if, own, brought, ..run::Task::of(kind, target, limits) },
-        request,
-        watch,
-    )
+    let undoes = Some(target.id.clone());
+    let task = run::Task { as_if, own, brought, undoes, ..run::Task::of(Kind::Restore, target, limits) };
+    run::run(workspace, task, request, watch)
 }
 
 /// What changed in the tree from one checkpoint to a newer one, to be put back.

@@ -27,6 +27,8 @@ use super::without;
 /// What is restored and why.
 pub(super) struct Task {
     pub(super) kind: Kind,
+    /// It undoes the restore of this safety checkpoint, if that is the one to undo next.
+    pub(super) undoes: Option<CheckpointId>,
     pub(super) target: Checkpoint,
     pub(super) limits: Limits,
     /// Whose files `--mine` means.
@@ -54,6 +56,7 @@ impl Task {
     pub(super) fn of(kind: Kind, target: Checkpoint, limits: Limits) -> Self {
         Self {
             kind,
+            undoes: None,
             target,
             limits,
             whose: Whose::Run,
@@ -81,34 +84,54 @@ struct Planned<'w> {
 /// Plans a restore and, unless it is a dry run, carries it out.
 pub(super) fn run(
     workspace: &Workspace<'_>,
+    task: Task,
+    request: &Request<'_>,
+    watch: &Watch,
+) -> Result<Report> {
+    require_nobody_works(workspace, &task, request)?;
+    let _held = workspace.lock_for(request.dry_run)?;
+    let settled = if request.dry_run { None } else { workspace.settle(watch)? };
+    super::settled::also_settled(settled.as_ref(), || run_held(workspace, task, request, watch))
+}
+
+/// As [`run`], where the caller holds the root, chose the task since, and has finished what was interrupted unless this is a dry run.
+pub(super) fn run_held(
+    workspace: &Workspace<'_>,
     mut task: Task,
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
-    // What others do meanwhile stays where only the paths of one work change, and each of those is looked at again as it changes.
-    if !request.force.workers && !request.beside_others {
-        workspace.require_no_workers()?;
-        workspace.require_no_calls(task.target.link.run_id.as_ref())?;
-    }
-    let _held = workspace.lock_for(request.dry_run)?;
     // Whoever pruned while this waited for its turn took the content along: nothing is damaged then.
     require_kept(&workspace.kernel.read(|snapshot| record::get(snapshot, &task.target.id))?)?;
-    if request.dry_run {
-        // The real call finishes first what was interrupted: the plan is of the tree that it will find then.
-        task.as_if = task.as_if.or_settled(workspace, &task.target)?;
-        task.past = workspace.locks_gone_by_then()?;
-        let note = super::settled::settle_note(workspace)?;
-        let mut report = carry(workspace, task, request, watch)?;
-        report.warnings.extend(note);
-        return Ok(report);
+    if !request.dry_run {
+        return carry(workspace, task, request, watch);
     }
-    let settled = workspace.settle(watch)?;
-    super::settled::also_settled(settled, || carry(workspace, task, request, watch))
+    // The real call finishes first what was interrupted: the plan is of the tree that it will find then.
+    task.as_if = task.as_if.or_settled(workspace, &task.target)?;
+    task.past = workspace.locks_gone_by_then()?;
+    let note = super::settled::settle_note(workspace)?;
+    let mut report = carry(workspace, task, request, watch)?;
+    report.warnings.extend(note);
+    Ok(report)
+}
+
+/// Errors: `work_running`.
+pub(super) fn require_nobody_works(
+    workspace: &Workspace<'_>,
+    task: &Task,
+    request: &Request<'_>,
+) -> Result<()> {
+    // What others do meanwhile stays where only the paths of one work change, and each of those is looked at again as it changes.
+    if request.force.workers || request.beside_others {
+        return Ok(());
+    }
+    workspace.require_no_workers()?;
+    workspace.require_no_calls(task.target.link.run_id.as_ref())
 }
 
 /// As [`run`], where no other restore is unfinished.
 fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &Watch) -> Result<Report> {
-    let (kind, is_whole_target) = (task.kind, task.work.is_none());
+    let (kind, is_whole_target) = (workspace.kind_of(&task)?, task.work.is_none());
     let Planned { mut report, open, limits, texts } = plan_report(workspace, task, request, watch)?;
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(plan_changed(&report));
@@ -234,7 +257,12 @@ fn plan_report<'w>(
 }
 
 /// The report of a plan of which nothing more is known.
-fn planned_report(target: Checkpoint, strategy: Strategy, plan: Plan, plan_hash: String) -> Report {
+pub(super) fn planned_report(
+    target: Checkpoint,
+    strategy: Strategy,
+    plan: Plan,
+    plan_hash: String,
+) -> Report {
     Report {
         target,
         of_restore: None,
@@ -268,6 +296,14 @@ fn git_part(dry_run: bool, strategy: Strategy) -> GitPart {
 }
 
 impl Workspace<'_> {
+    /// What a task is to the restores before it; the root is held.
+    fn kind_of(&self, task: &Task) -> Result<Kind> {
+        let Some(safety) = &task.undoes else { return Ok(task.kind) };
+        let finished = self.kernel.read(|snapshot| journal::finished(snapshot, &self.root))?;
+        let is_next = journal::stacks(&finished).0.last().is_some_and(|last| last.safety_id == *safety);
+        Ok(if is_next { Kind::Undo } else { task.kind })
+    }
+
     /// Files and git where git was recorded and is here, else files; of some paths, files alone.
     fn usual_strategy(&self, target: &Checkpoint, request: &Request<'_>) -> Result<Strategy> {
         let is_narrow = !request.paths.is_empty() || request.mine;

@@ -1,18 +1,84 @@
 //! What is said of a restore that was interrupted, and of one that was finished before another call's own.
 
-use ic_base::{Diagnosis, Result};
-use ic_checkpoint::restore::journal;
+use std::collections::BTreeSet;
 
+use ic_base::{Diagnosis, Result};
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::restore::journal::{self, Kind, Restore};
+use ic_checkpoint::restore::plan::Plan;
+
+use super::super::git::GitRestore;
 use super::super::workspace::{Warning, Workspace};
-use super::request::Report;
+use super::carry_out::Done;
+use super::planned;
+use super::request::{Report, Status};
+use super::run::planned_report;
+
+/// A restore that was interrupted, and is finished by now.
+pub(super) struct Settled {
+    pub(super) restore: Restore,
+    pub(super) target: Checkpoint,
+    pub(super) plan: Plan,
+    pub(super) git: Option<GitRestore>,
+    pub(super) done: Done,
+}
+
+impl Settled {
+    pub(super) fn warning(&self) -> Warning {
+        Warning {
+            code: "restore_settled",
+            message: format!(
+                "an interrupted restore of checkpoint {} was finished first ({} changes, {} not possible)",
+                self.target.id.short(),
+                self.done.steps,
+                self.done.failed.len()
+            ),
+        }
+    }
+
+    /// What there is to say of it where to finish it was all that was asked for. `of`: what it undid, or made again.
+    pub(super) fn into_report(self, of: Option<Restore>) -> Result<Report> {
+        let Self { restore, target, plan, git, done } = self;
+        let mut report = resumed(&restore, target, plan, git)?;
+        report.of_restore = of;
+        report.safety_id = Some(restore.safety_id);
+        report.restored_id = Some(done.restored_id);
+        report.status = if done.failed.is_empty() { Status::Restored } else { Status::Partial };
+        let failed: BTreeSet<&PathText> = done.failed.iter().map(|(path, _)| path).collect();
+        report.plan.steps.retain(|step| !failed.contains(&step.path));
+        report.failed = done.failed;
+        report.plan.not_kept.extend(done.not_kept);
+        Ok(report)
+    }
+}
+
+/// What is said of an interrupted restore that is finished, or would be, and nothing else.
+pub(super) fn resumed(
+    restore: &Restore,
+    target: Checkpoint,
+    plan: Plan,
+    git: Option<GitRestore>,
+) -> Result<Report> {
+    let hash = planned::hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?;
+    Ok(Report { git, ..planned_report(target, restore.strategy, plan, hash) })
+}
+
+/// The command that takes a restore back that was interrupted.
+pub fn way_back(restore: &Restore) -> &'static str {
+    match restore.kind {
+        Kind::Undo => "ic checkpoint redo --yes",
+        Kind::Restore | Kind::Redo => "ic checkpoint undo --yes",
+    }
+}
 
 /// Does what follows after a restore that was `settled` first, and says so: a refusal that wrote nothing leaves another tree all the same.
 pub(super) fn also_settled(
-    settled: Option<Warning>,
+    settled: Option<&Settled>,
     then: impl FnOnce() -> Result<Report>,
 ) -> Result<Report> {
     let done = then();
-    let Some(settled) = settled else { return done };
+    let Some(settled) = settled.map(Settled::warning) else { return done };
     match done {
         Ok(mut report) => {
             report.warnings.push(settled);
@@ -31,7 +97,7 @@ pub(super) fn unless_interrupted(workspace: &Workspace<'_>, error: Diagnosis) ->
         error.code(),
         format!("A restore of checkpoint {id} was interrupted, and is not finished."),
     )
-    .hint("the command that finishes it: ic status; to take it back: ic checkpoint undo --yes")
+    .hint(format!("the command that finishes it: ic status; to take it back: {}", way_back(&restore)))
     .detail("unfinished", restore.target_id.as_str())
 }
 
@@ -41,10 +107,10 @@ pub fn settle_note(workspace: &Workspace<'_>) -> Result<Option<Warning>> {
     Ok(unfinished.map(|restore| Warning {
         code: "restore_interrupted",
         message: format!(
-            "a restore of checkpoint {} was begun on {} and is not finished; the command that finishes it: ic status; to take it back: \
-             ic checkpoint undo --yes",
+            "a restore of checkpoint {} was begun on {} and is not finished; the command that finishes it: ic status; to take it back: {}",
             restore.target_id.short(),
-            restore.created_at
+            restore.created_at,
+            way_back(&restore)
         ),
     }))
 }

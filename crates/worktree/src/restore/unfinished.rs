@@ -66,6 +66,17 @@ impl Workspace<'_> {
         Ok(locks.left.iter().map(|lock| lock.path().to_owned()).collect())
     }
 
+    /// What is left to do about git where nothing of it is done now, for a dry run. Errors: those of [`Self::settle_git`].
+    pub(super) fn left_for_git(&self, restore: &Restore, target: &Checkpoint) -> Result<Option<GitRestore>> {
+        if !restore.strategy.has_git() {
+            return Ok(None);
+        }
+        let before = self.git_before(restore)?;
+        let locks = self.locks(restore, target, before.as_ref())?;
+        let left = self.left_of_git(target, before.as_ref(), &locks.all);
+        left.map_err(|error| of_unfinished(error, target))
+    }
+
     fn git_before(&self, restore: &Restore) -> Result<Option<GitState>> {
         let safety = self.kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
         Ok(Manifest::read(&self.objects, &safety.manifest)?.git)

@@ -34,6 +34,24 @@ fn content_is_private_until_it_is_in_place() {
     place.root.write_file(b"file", 0o644, TEMPORARY, &still, &mut { look }).unwrap();
 }
 
+/// Who owns a file that may not be written into cannot set its attributes, and can when its mode goes back first.
+#[test]
+fn a_closed_file_gets_its_attributes_with_its_mode() {
+    let place = Place::new();
+    place.write_mode("file", 0o644, b"content").unwrap();
+    let before = place.root.attributes(b"file").unwrap();
+    let file = fs::File::open(place.at("file")).unwrap();
+    if rustix::fs::fsetxattr(&file, "user.test", b"1", rustix::fs::XattrFlags::empty()).is_err() {
+        return println!("skipped: no attributes can be set here");
+    }
+    place.root.set_mode(b"file", 0o444, &|_| true).unwrap();
+    assert_ne!(place.root.attributes(b"file").unwrap(), before);
+    let looks = crate::rootfs::Looks { mode: 0o644, attributes: Some(&before) };
+    place.root.set_mode(b"file", looks, &|_| true).unwrap();
+    assert_eq!(place.root.attributes(b"file").unwrap(), before);
+    assert_eq!(mode(&place.at("file")), 0o644);
+}
+
 #[test]
 fn a_closed_file_is_opened_up_and_replaced() {
     let place = Place::new();
