@@ -183,6 +183,25 @@ fn files_and_commits_of_a_point_are_those_up_to_the_next_one() {
 }
 
 #[test]
+fn what_changed_most_keeps_its_name_in_the_log() {
+    let world = in_git().begun();
+    let write = |path: String| world.write(&path, "content\n");
+    (0..150).for_each(|n| write(format!("old/{n}")));
+    (0..60).for_each(|n| write(format!("kept/{n}")));
+    work(&world, "first");
+    world.ic(&["checkpoint", "create", "--run", &world.run, "--name", "mid"]);
+    let id = world.ic(&["dispatch", "create", &world.run, "--name", "the great sweep"]);
+    world.ic(&["dispatch", "start", &id]);
+    std::fs::remove_dir_all(world.cli.root().join("old")).expect("remove them");
+    (0..60).for_each(|n| world.write(&format!("kept/{n}"), "other\n"));
+    (0..150).for_each(|n| write(format!("new/{n}")));
+    world.ic(&["dispatch", "complete", &id]);
+    let text = text(&world, &[]);
+    let line = text.lines().find(|line| line.contains("+150 ~60 -150")).expect("its line");
+    assert!(line.contains("the great s…"), "{text}");
+}
+
+#[test]
 fn a_log_whose_counts_cannot_be_read_says_why() {
     let world = in_git().begun();
     let (first, second) = (work(&world, "first"), work(&world, "second"));

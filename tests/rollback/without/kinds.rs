@@ -1,11 +1,12 @@
 //! Databases with logs, names of one file, and what no checkpoint holds: whole, or named.
 
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 
 use ic_testkit::World;
 use rusqlite::Connection;
 
-use super::{did, refused, stays, undo, undone};
+use super::{did, mode, refused, stays, undo, undone, with_base};
 use crate::world::{Work as _, in_git};
 
 /// Writes rows into the database in the project; with `log`, the writer dies before they leave the log.
@@ -96,4 +97,61 @@ fn names_of_one_file_stay_so_and_what_no_checkpoint_holds_is_named() {
     let inode = |name: &str| std::fs::metadata(world.cli.root().join(name)).expect("a file").ino();
     assert_eq!((world.read("two").as_deref(), inode("one")), (Some("1\n"), inode("two")));
     assert_eq!(stays(&report), [(".env".to_owned(), "secret".to_owned())], "{report}");
+}
+
+#[test]
+fn an_undo_of_work_that_touched_no_name_of_a_file_says_nothing_of_them() {
+    let world = with_base("f", "a\n");
+    let at = |name: &str| world.cli.root().join(name);
+    std::fs::hard_link(at("f"), at("g")).expect("another name");
+    world.write("other", "z\n");
+    world.commit("names");
+    let first = did(&world, "first", || world.write("other", "zz\n"));
+    did(&world, "second", || {
+        std::fs::remove_file(at("g")).expect("no name");
+        std::fs::copy(at("f"), at("g")).expect("a file of its own");
+    });
+    let before = [at("f"), at("g")].map(|path| path.metadata().expect("a file").ino());
+    let report = undone(&world, &first, &[]);
+    assert!(!report.to_string().contains("the same file"), "{report}");
+    assert_eq!(world.read("other").as_deref(), Some("z\n"));
+    assert_eq!([at("f"), at("g")].map(|path| path.metadata().expect("a file").ino()), before);
+}
+
+/// What was restored between an undo and its redo, and was undone itself, is nobody's change: it took the tree to where others had left it.
+#[test]
+fn what_was_restored_and_undone_in_between_is_no_change_of_others() {
+    let kinds: [(&str, &[&str], &[&str], Option<&str>); 3] = [
+        ("lines", &["echo second >> f"], &["echo third >> f"], Some("a\nsecond\n")),
+        ("modes", &["chmod 755 f"], &["chmod 700 f"], Some("a\n")),
+        ("a removal", &["echo second >> f"], &["rm f"], Some("a\nsecond\n")),
+    ];
+    for (kind, second, third, left) in kinds {
+        for is_redone in [true, false] {
+            let world = with_base("f", "a\n");
+            let shell = |lines: &[&str]| {
+                let ran =
+                    Command::new("sh").args(["-c", &lines.join(";")]).current_dir(world.cli.root()).status();
+                assert!(ran.is_ok_and(|status| status.success()));
+            };
+            let phase = world.ic(&["run", "phase", &world.run]);
+            let other = did(&world, "first", || world.write("n", "n\n"));
+            world.ic(&["run", "advance", &world.run]);
+            did(&world, "second", || shell(second));
+            world.ic(&["checkpoint", "create", "--run", &world.run, "--name", "mid"]);
+            let work = did(&world, "third", || shell(third));
+            world.ic(&["undo", &format!("phase:{phase}"), "--yes"]);
+            world.ic(&["checkpoint", "restore", "--name", "mid", "--yes"]);
+            world.ic(&["redo", "--yes"]);
+            world.ic(&["redo", "--yes"]);
+            undone(&world, &other, &[]);
+            if is_redone {
+                world.ic(&["redo", "--yes"]);
+            }
+            undone(&world, &work, &[]);
+            assert_eq!(world.read("f").as_deref(), left, "{kind}, redone: {is_redone}");
+            assert_eq!(mode(&world, "f") & 0o111 != 0, kind == "modes", "{kind}");
+            assert_eq!(world.read("n").is_some(), is_redone, "{kind}");
+        }
+    }
 }

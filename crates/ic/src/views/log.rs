@@ -107,6 +107,9 @@ const WIDTH: usize = 80;
 
 const ALIGNED: usize = 24;
 
+/// So many columns of a name are shown in any case, though a line be longer for it.
+const LEAST: usize = 12;
+
 /// How a run came to be the one that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chosen {
@@ -230,7 +233,7 @@ pub(crate) fn head(run: &Run, chosen: Chosen) -> String {
     let chosen = if is_newest { "; no run is open here, this is the newest" } else { "" };
     let about = format!("{status} at {}{chosen}", plain(&run.phase));
     let id = run.id.short();
-    let room = WIDTH.saturating_sub(id.width() + about.width() + 6).max(12);
+    let room = WIDTH.saturating_sub(id.width() + about.width() + 6).max(LEAST);
     let goal = cut_to(&plain(&ic_base::title(&run.goal)), room);
     format!("{}  {goal}  {}\n", styled(style::STRONG, id), styled(style::DIM, &format!("({about})")))
 }
@@ -277,7 +280,8 @@ fn line_from(entry: &Entry, start: &str, indent: usize) -> String {
         What::Rollback(rollback) => (went_back(rollback), String::new()),
     };
     let facts = if facts.is_empty() { facts } else { format!("  {facts}") };
-    let room = WIDTH.saturating_sub(indent + start.width() + facts.width() + 2);
+    // What changed most has the longest counts, and is what people look for by its name.
+    let room = WIDTH.saturating_sub(indent + start.width() + facts.width() + 2).max(LEAST);
     format!("{start}  {}{facts}", cut_to(&title, room))
 }
 

@@ -56,7 +56,7 @@ pub fn merge_back(
     let own = work.paths();
     let limits = Limits { only: Some(own.clone()), ..Limits::default() };
     let undoes = Some(target.id.clone());
-    let task = run::Task { own, undoes, work: Some(work), ..run::Task::of(Kind::Restore, target, limits) };
+    let task = run::Task { undoes, own, work: Some(work), ..run::Task::of(Kind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 
@@ -166,7 +166,7 @@ pub fn take_restore_back(
     };
     let brought = restore.restored_id.clone().map(|left| Brought { left, is_compared: true });
     let undoes = Some(target.id.clone());
-    let task = run::Task { as_if, own, brought, undoes, ..run::Task::of(Kind::Restore, target, limits) };
+    let task = run::Task { undoes, as_if, own, brought, ..run::Task::of(Kind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 

@@ -59,6 +59,8 @@ struct Moment {
     actual: Option<State>,
     without: Option<State>,
     with: Option<State>,
+    /// Others had changed what the work had changed, and nobody has gone back past that yet.
+    clash: Option<String>,
 }
 
 impl Own {
@@ -145,11 +147,12 @@ fn has_others(history: &[Past]) -> bool {
     since.into_iter().any(|past| matches!(past.whose, Whose::Others | Whose::Back { .. }))
 }
 
-/// What a history comes to; to nothing where at some step others changed what the work had changed. `is_undone`: the work stands, and is to be
-/// undone.
+/// What a history comes to; to nothing where at some step others changed what the work had changed, and no rollback went back past that.
+/// `is_undone`: the work stands, and is to be undone.
 fn end(objects: &Objects, path: &[u8], history: &[Past], is_undone: bool) -> Result<End> {
     let begin = history.first().and_then(|past| past.change.0.clone());
-    let mut now = Moment { seq: Seq::MIN, actual: begin.clone(), without: begin.clone(), with: begin };
+    let mut now =
+        Moment { seq: Seq::MIN, actual: begin.clone(), without: begin.clone(), with: begin, clash: None };
     let (mut moments, mut texts) = (vec![now.clone()], Vec::new());
     for past in history {
         let back = match past.whose {
@@ -157,24 +160,45 @@ fn end(objects: &Objects, path: &[u8], history: &[Past], is_undone: bool) -> Res
             _ => None,
         };
         // Of what a rollback left as it was nobody can say when that began.
-        let back = back.filter(|moment| is_same(moment.actual.as_ref(), past.change.1.as_ref()));
-        let has_without = now.without.is_some();
-        let sides: &mut [&mut Option<State>] = match (past.whose, back) {
-            (_, Some(moment)) => {
-                (now.without, now.with) = (moment.without.clone(), moment.with.clone());
-                &mut []
+        match back.filter(|moment| is_same(moment.actual.as_ref(), past.change.1.as_ref())) {
+            Some(moment) => now = moment.clone(),
+            None if now.clash.is_none() => {
+                now.clash = now.change(objects, path, past, is_undone, &mut texts)?;
             }
-            (Whose::Undone, _) => &mut [],
-            (Whose::Work, _) => &mut [&mut now.with],
-            (Whose::Others | Whose::Back { .. }, _) => &mut [&mut now.without, &mut now.with],
+            None => {}
+        }
+        (now.seq, now.actual) = (past.seq, past.change.1.clone());
+        moments.push(now.clone());
+    }
+    Ok(match now.clash.take() {
+        Some(why) => Err(why),
+        None => Ok((now, texts)),
+    })
+}
+
+impl Moment {
+    /// Makes a change of the history on both sides, as far as it is of them; returns why that cannot be.
+    fn change(
+        &mut self,
+        objects: &Objects,
+        path: &[u8],
+        past: &Past,
+        is_undone: bool,
+        texts: &mut Vec<Vec<u8>>,
+    ) -> Result<Option<String>> {
+        let has_without = self.without.is_some();
+        let sides: &mut [&mut Option<State>] = match past.whose {
+            Whose::Undone => &mut [],
+            Whose::Work => &mut [&mut self.with],
+            Whose::Others | Whose::Back { .. } => &mut [&mut self.without, &mut self.with],
         };
         for side in sides {
-            match changed(objects, path, side.as_ref(), &past.change, &texts)? {
+            match changed(objects, path, side.as_ref(), &past.change, texts)? {
                 // It changed what is undone by now, and was left in its place: without the work neither of the two stands, and what came of it
                 // is what stood there then. To bring it back would bring back the other, too; and what would go is for a person to decide.
                 Step::Conflict(_) if past.whose == Whose::Work => match &past.change.1 {
                     after if is_undone && has_without => side.clone_from(after),
-                    _ => return Ok(Err("the work changed what is undone by now".to_owned())),
+                    _ => return Ok(Some("the work changed what is undone by now".to_owned())),
                 },
                 Step::To(state) | Step::Again(state) => **side = state,
                 Step::Merged(state, text) => {
@@ -182,15 +206,13 @@ fn end(objects: &Objects, path: &[u8], history: &[Past], is_undone: bool) -> Res
                     texts.push(text);
                 }
                 Step::Stays(_) | Step::Conflict(_) if !is_of_files(side.as_ref(), &past.change) => {
-                    return Ok(Err("others changed what this work had changed".to_owned()));
+                    return Ok(Some("others changed what this work had changed".to_owned()));
                 }
-                Step::Stays(why) | Step::Conflict(why) => return Ok(Err(why)),
+                Step::Stays(why) | Step::Conflict(why) => return Ok(Some(why)),
             }
         }
-        (now.seq, now.actual) = (past.seq, past.change.1.clone());
-        moments.push(now.clone());
+        Ok(None)
     }
-    Ok(Ok((now, texts)))
 }
 
 /// Whether all that a step had to do with is files: what is said of them holds whoever changed what.
