@@ -121,17 +121,16 @@ fn an_undo_of_work_that_touched_no_name_of_a_file_says_nothing_of_them() {
 /// What was restored between an undo and its redo, and was undone itself, is nobody's change: it took the tree to where others had left it.
 #[test]
 fn what_was_restored_and_undone_in_between_is_no_change_of_others() {
-    let kinds: [(&str, &[&str], &[&str], Option<&str>); 3] = [
-        ("lines", &["echo second >> f"], &["echo third >> f"], Some("a\nsecond\n")),
-        ("modes", &["chmod 755 f"], &["chmod 700 f"], Some("a\n")),
-        ("a removal", &["echo second >> f"], &["rm f"], Some("a\nsecond\n")),
+    let kinds = [
+        ("lines", "echo second >> f", "echo third >> f", Some("a\nsecond\n")),
+        ("modes", "chmod 755 f", "chmod 700 f", Some("a\n")),
+        ("a removal", "echo second >> f", "rm f", Some("a\nsecond\n")),
     ];
     for (kind, second, third, left) in kinds {
         for is_redone in [true, false] {
             let world = with_base("f", "a\n");
-            let shell = |lines: &[&str]| {
-                let ran =
-                    Command::new("sh").args(["-c", &lines.join(";")]).current_dir(world.cli.root()).status();
+            let shell = |line: &str| {
+                let ran = Command::new("sh").args(["-c", line]).current_dir(world.cli.root()).status();
                 assert!(ran.is_ok_and(|status| status.success()));
             };
             let phase = world.ic(&["run", "phase", &world.run]);

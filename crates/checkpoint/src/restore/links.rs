@@ -59,10 +59,10 @@ pub fn tie(plan: &mut Plan, limits: &Limits, ties: &Ties<'_>) {
     let mut staying = BTreeSet::new();
     let (moving, stuck) = part(plan, limits, ties, &now, &target, &paths, &mut staying);
     for path in stuck {
-        let (tied, to_tie) = (now.names(path), target.names(path));
+        let (joined, wanted) = (now.names(path), target.names(path));
         // Where none of the names is restored, which of them are one file is not asked.
-        if tied.iter().chain(to_tie).any(|name| limits.allow_path(name)) {
-            let what = if tied.is_empty() { "was" } else { "stays" };
+        if joined.iter().chain(wanted).any(|name| limits.allow_path(name)) {
+            let what = if joined.is_empty() { "was" } else { "stays" };
             let what = format!("it {what} the same file as another name, which is not restored");
             plan.not_kept.push((PathText(path.to_vec()), what));
         }
