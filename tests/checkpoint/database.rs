@@ -194,6 +194,12 @@ fn a_database_that_a_program_has_open_under_another_name_is_in_use() {
     for paths in [&[][..], &["--path", "d/app.db"], &["--path", "other.db"]] {
         let outcome = cli.run([&["checkpoint", "restore", &id, "--yes", "--json"], paths].concat());
         assert_eq!(outcome.code, Some(4), "{paths:?}: {outcome:?}");
+        let failed = told(&outcome.json(), "failed", "error");
+        let is_told = |(_, error): &(String, String)| {
+            error.contains("database_in_use") || error.contains("same file as d/app.db")
+        };
+        let expected = if paths.is_empty() { 2 } else { 1 };
+        assert!(failed.len() == expected && failed.iter().all(is_told), "{failed:?}");
         tree(&cli).assert_is(&before, "neither name is another file");
         let inode = |path: &PathBuf| path.metadata().expect("the file").ino();
         assert_eq!(inode(&one), inode(&other), "{paths:?}: still one file");

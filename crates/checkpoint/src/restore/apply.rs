@@ -235,10 +235,10 @@ impl Applier<'_> {
             return Ok(());
         }
         let anchor = self.state(of)?;
-        let Found::File(stat) = anchor else { return Err(changed(of)) };
-        if !self.is_plainly(of, &anchor, after) {
-            return Err(changed(of));
-        }
+        let stat = match anchor {
+            Found::File(stat) if self.is_plainly(of, &anchor, after) => stat,
+            _ => return Err(is_not_there(of)),
+        };
         let found = self.state(path)?;
         if matches!(found, Found::File(now) if (now.dev, now.ino) == (stat.dev, stat.ino)) {
             return Ok(());
@@ -352,6 +352,15 @@ impl Applier<'_> {
 /// Whether a path is as it was found a moment ago.
 fn same(now: &Found, before: &Found) -> bool {
     now == before
+}
+
+/// What tells that a path cannot become another name of a file.
+fn is_not_there(of: &[u8]) -> Diagnosis {
+    let of = String::from_utf8_lossy(of);
+    Diagnosis::new(
+        Code::FileConflict,
+        format!("It is to be the same file as {of}, which could not be restored."),
+    )
 }
 
 fn changed(path: &[u8]) -> Diagnosis {

@@ -16,6 +16,7 @@ use super::super::named;
 use super::super::shot::{GitPart, Open, Shot};
 use super::super::workspace::{Workspace, require_kept};
 use super::as_if::AsIf;
+use super::carry_out::Done;
 use super::limits::Whose;
 use super::look::{Compared, Meant};
 use super::planned::{hash_of, touched};
@@ -171,17 +172,10 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
         watch,
     )?;
     report.safety_id = Some(shot.id().clone());
-    report.restored_id = Some(done.restored_id);
-    let is_exact = done.failed.is_empty() && !report.lacks_any;
-    report.status = if is_exact { Status::Restored } else { Status::Partial };
-    // What failed is as it was: it is no change that was made.
-    let failed: BTreeSet<&PathText> = done.failed.iter().map(|(path, _)| path).collect();
-    report.plan.steps.retain(|step| !failed.contains(&step.path));
-    report.failed = done.failed;
-    report.plan.not_kept.extend(done.not_kept);
+    let left = report.carried_out(done);
     // Where it goes to what no checkpoint is, each step was compared with the plan.
     if is_whole_target {
-        report.differs = workspace.differs(&report, &limits, &done.left)?;
+        report.differs = workspace.differs(&report, &limits, &left)?;
     }
     Ok(report)
 }
@@ -283,6 +277,22 @@ pub(super) fn planned_report(
         is_whole: false,
         is_without: false,
         warnings: Vec::new(),
+    }
+}
+
+impl Report {
+    /// Says what came of the plan; returns what that left.
+    pub(super) fn carried_out(&mut self, done: Done) -> Shot {
+        let Done { failed, not_kept, restored_id, left, .. } = done;
+        self.restored_id = Some(restored_id);
+        let is_exact = failed.is_empty() && !self.lacks_any;
+        self.status = if is_exact { Status::Restored } else { Status::Partial };
+        // What failed is as it was: it is no change that was made.
+        let paths: BTreeSet<&PathText> = failed.iter().map(|(path, _)| path).collect();
+        self.plan.steps.retain(|step| !paths.contains(&step.path));
+        self.failed = failed;
+        self.plan.not_kept.extend(not_kept);
+        left
     }
 }
 

@@ -1,9 +1,6 @@
 //! What is said of a restore that was interrupted, and of one that was finished before another call's own.
 
-use std::collections::BTreeSet;
-
 use ic_base::{Diagnosis, Result};
-use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::journal::{self, Kind, Restore};
 use ic_checkpoint::restore::plan::Plan;
@@ -12,7 +9,7 @@ use super::super::git::GitRestore;
 use super::super::workspace::{Warning, Workspace};
 use super::carry_out::Done;
 use super::planned;
-use super::request::{Report, Status};
+use super::request::Report;
 use super::run::planned_report;
 
 /// A restore that was interrupted, and is finished by now.
@@ -43,12 +40,7 @@ impl Settled {
         let mut report = resumed(&restore, target, plan, git)?;
         report.of_restore = of;
         report.safety_id = Some(restore.safety_id);
-        report.restored_id = Some(done.restored_id);
-        report.status = if done.failed.is_empty() { Status::Restored } else { Status::Partial };
-        let failed: BTreeSet<&PathText> = done.failed.iter().map(|(path, _)| path).collect();
-        report.plan.steps.retain(|step| !failed.contains(&step.path));
-        report.failed = done.failed;
-        report.plan.not_kept.extend(done.not_kept);
+        report.carried_out(done);
         Ok(report)
     }
 }
