@@ -22,6 +22,10 @@ use super::auto::Occasion;
 use super::workspace::{Warning, Workspace};
 use crate::mark::Marked;
 
+mod open;
+
+pub(super) use open::Open;
+
 /// A picture whose content is durable, to be recorded in a transaction.
 pub struct Shot {
     root: PathBuf,
@@ -41,27 +45,6 @@ pub struct Shot {
     pub(super) is_recorded: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
-}
-
-/// A picture that nothing may name yet: its content is durable once it is closed, and gone if it is dropped.
-pub(super) struct Open<'w> {
-    pub(super) shot: Shot,
-    /// `None`: it is durable.
-    content: Option<Content<'w>>,
-}
-
-/// What a picture found, on its way into the store.
-struct Content<'w> {
-    writer: Writer<'w>,
-    seen: Seen,
-    /// The store will have all that was seen.
-    is_stored: bool,
-}
-
-impl From<Shot> for Open<'_> {
-    fn from(shot: Shot) -> Self {
-        Self { shot, content: None }
-    }
 }
 
 /// What was seen of a tree and of git, side by side.
@@ -202,36 +185,7 @@ impl Workspace<'_> {
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         shot.git_hash = shot.manifest.git_hash()?;
         shot.took = started.elapsed();
-        Ok(Open { shot, content: Some(Content { writer, seen, is_stored }) })
-    }
-
-    /// Makes what a picture found durable. Errors: `disk_full`: nothing may name it.
-    pub(super) fn close(&self, open: Open<'_>) -> Result<Shot> {
-        self.close_with(open, &[]).map(|(shot, _)| shot)
-    }
-
-    /// As [`Workspace::close`], and these contents with it, in one transaction; returns their hashes, too.
-    pub(super) fn close_with(
-        &self,
-        open: Open<'_>,
-        contents: &[&[u8]],
-    ) -> Result<(Shot, Vec<ic_events::Hash>)> {
-        let started = Instant::now();
-        let Open { mut shot, content } = open;
-        let (writer, seen) = match content {
-            Some(Content { writer, seen, is_stored }) => (writer, Some((seen, is_stored))),
-            None => (self.objects.writer(self.kernel.context.now())?, None),
-        };
-        let put = |bytes: &&[u8]| writer.put_reader(&mut &**bytes).map(|(hash, _)| hash);
-        let hashes = contents.iter().map(put).collect::<Result<_>>()?;
-        let stored = writer.finish()?;
-        if let Some((seen, is_stored)) = seen {
-            shot.captured.stored = stored;
-            seen.keep_if(is_stored)?;
-            ic_store::reserve::keep(self.kernel.ledger.path());
-            shot.took += started.elapsed();
-        }
-        Ok((shot, hashes))
+        Ok(Open::new(shot, (writer, seen), is_stored))
     }
 
     /// Captures the tree into `writer`, and asks git of its state, if `asks` says what was recorded of it before and whether it is a look.
