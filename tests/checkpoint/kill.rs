@@ -290,6 +290,9 @@ fn a_killed_undo_is_finished_by_another_undo_and_goes_no_further() {
             let preview = cli.json(["checkpoint", "undo", "--dry-run", "--json"]);
             assert_eq!(preview["status"], "planned", "{when}: {preview}");
             let hash = preview["plan_hash"].as_str().expect("a hash").to_owned();
+            let zeros = "0".repeat(64);
+            let refused = cli.refused(["checkpoint", "undo", "--dry-run", "--expect-plan", &zeros]);
+            assert_eq!(refused, (Some(1), "plan_changed".to_owned()), "{when}");
             let report = cli.json(["checkpoint", "undo", "--yes", "--json", "--expect-plan", &hash]);
             assert_eq!(
                 (&report["status"], &report["changes"]),

@@ -71,18 +71,40 @@ fn a_call_that_finds_a_log_flushes_once_and_one_that_reads_never() {
     assert_eq!(flushes(&["run", "advance", &run]), 3);
 }
 
-/// A step is three commits, and its log passes the length at which it is folded in several times.
-#[test]
-fn a_process_that_lives_long_flushes_once_a_write_and_folds_its_log_in_now_and_then() {
-    let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));
-    let Some(library) = counter(cli.home()) else { return };
-    let (steps, flow) = (150, cli.home().join("flow.yaml"));
+/// A workflow of many steps, each of which needs the one before.
+fn workflow(cli: &Cli, steps: u64) -> PathBuf {
+    let flow = cli.home().join("flow.yaml");
     let step = |n| {
         let needs = if n == 0 { String::new() } else { format!(", needs: [s{}]", n - 1) };
         format!("  - {{id: s{n}, phase: work, run: ['true'], compensate: skip{needs}}}\n")
     };
     let all: String = (0..steps).map(step).collect();
     std::fs::write(&flow, format!("name: long\nsteps:\n{all}")).expect("a workflow");
+    flow
+}
+
+#[test]
+fn a_log_that_a_reader_keeps_long_is_told_by_health_and_short_again_when_that_has_ended() {
+    let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));
+    cli.ok(["run", "create", "--goal", "g", "--phases", "a,b"]);
+    let reader = rusqlite::Connection::open(cli.db()).expect("a reader");
+    reader.execute_batch("BEGIN; SELECT count(*) FROM events;").expect("a read that stays open");
+    cli.ok(["workflow", "run", workflow(&cli, 100).to_str().expect("a plain path")]);
+    assert!(length(&beside(&cli, "-wal")) > 32 + 1125 * 4120, "it has grown");
+    let health = || cli.ok(["health", "--format", "text"]);
+    assert!(health().contains("it grows while a program reads the ledger for long"), "{}", health());
+    drop(reader);
+    cli.ok(["run", "create", "--goal", "g2", "--phases", "a,b"]);
+    assert!(length(&beside(&cli, "-wal")) <= 32 + 128 * 4120, "it is short again");
+    assert!(!health().contains("it grows"), "{}", health());
+}
+
+/// A step is three commits, and its log passes the length at which it is folded in several times.
+#[test]
+fn a_process_that_lives_long_flushes_once_a_write_and_folds_its_log_in_now_and_then() {
+    let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));
+    let Some(library) = counter(cli.home()) else { return };
+    let (steps, flow) = (150, workflow(&cli, 150));
     let noted = cli.home().join("flushes");
     let words = ["workflow", "run", flow.to_str().expect("a plain path"), "--json"];
     let outcome = Outcome::of(cli.command(words).env("LD_PRELOAD", &library).env("FLUSHES", &noted));

@@ -138,22 +138,41 @@ fn step(
     let _held = workspace.lock_for(request.dry_run)?;
     if request.dry_run {
         return match workspace.interrupted(kind)? {
-            Some((of, report)) => Ok(Report { dry_run: true, of_restore: of, ..report }),
+            Some(report) => finishing(&workspace, kind, report, request),
             None => step_held(&workspace, kind, request, watch),
         };
     }
-    let of = workspace.next(kind, false)?;
-    match workspace.settle(watch)? {
+    let settled = workspace.settle(watch)?;
+    let warning = settled.as_ref().map(Settled::warning);
+    match settled {
         // The same call was interrupted: to make another step would go further than anybody asked for.
         Some(settled) if settled.restore.kind == kind => {
-            let report = settled.into_report(of)?;
-            match request.expect_plan {
-                Some(expected) if expected != report.plan_hash => Err(refusal::plan_changed(&report)),
-                _ => Ok(report),
-            }
+            let done = settled.into_report().and_then(|report| finishing(&workspace, kind, report, request));
+            done.or_else(|error| also_settled(warning, || Err(error)))
         }
-        settled => also_settled(settled.as_ref(), || step_held(&workspace, kind, request, watch)),
+        _ => also_settled(warning, || step_held(&workspace, kind, request, watch)),
     }
+}
+
+/// As [`step`], where to finish an interrupted one is all that is asked for, and `report` says what that does or did. Errors: `plan_changed`.
+fn finishing(workspace: &Workspace<'_>, kind: Kind, report: Report, request: &Request<'_>) -> Result<Report> {
+    if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
+        return Err(refusal::plan_changed(&report));
+    }
+    let safety = report.safety_id.as_ref();
+    let of = workspace.before(kind, safety)?;
+    let mut report = Report { dry_run: request.dry_run, ..report };
+    if let Some(of) = of {
+        about(workspace.kernel, of, kind, &mut report)?;
+    }
+    Ok(report)
+}
+
+/// Says which restore was undone, or made again: it need not be what the caller did last, newer work may have come since.
+fn about(kernel: &Kernel, of: Restore, kind: Kind, report: &mut Report) -> Result<()> {
+    report.warnings.extend(rest_of_rollback(kernel, &of, kind)?);
+    report.of_restore = Some(of);
+    Ok(())
 }
 
 /// As [`step`], where the root is held, and no restore is unfinished, but for a dry run.
@@ -181,9 +200,7 @@ fn step_held(workspace: &Workspace<'_>, kind: Kind, request: &Request<'_>, watch
     };
     run::require_nobody_works(workspace, &task, &request)?;
     let mut report = run::run_held(workspace, task, &request, watch)?;
-    report.warnings.extend(rest_of_rollback(kernel, &last, kind)?);
-    // It need not be what the caller did last: newer work may have come since.
-    report.of_restore = Some(last);
+    about(kernel, last, kind, &mut report)?;
     Ok(report)
 }
 
@@ -209,6 +226,12 @@ fn rest_of_rollback(kernel: &Kernel, restore: &Restore, kind: Kind) -> Result<Op
     }))
 }
 
+/// Of these restores, oldest first, the one that `undo` would undo next, or `redo` make again.
+fn last_of(kind: Kind, restores: &[Restore]) -> Option<Restore> {
+    let (undo, redo) = journal::stacks(restores);
+    if kind == Kind::Redo { redo.last() } else { undo.last() }.map(|last| (*last).clone())
+}
+
 fn nothing_to(kind: Kind) -> Diagnosis {
     let what = kind.as_str();
     Diagnosis::new(Code::NothingToUndo, format!("There is no restore to {what} here."))
@@ -223,13 +246,19 @@ impl Workspace<'_> {
             if and_interrupted {
                 all.extend(journal::unfinished(snapshot, &self.root)?);
             }
-            let (undo, redo) = journal::stacks(&all);
-            Ok(if kind == Kind::Redo { redo.last() } else { undo.last() }.map(|last| (*last).clone()))
+            Ok(last_of(kind, &all))
         })
     }
 
-    /// What there is to say of an interrupted restore of this kind, which a call of the same kind finishes, and of which restore it is.
-    fn interrupted(&self, kind: Kind) -> Result<Option<(Option<Restore>, Report)>> {
+    /// The same as it was when the restore of this safety checkpoint began, or as it is where that is unfinished.
+    fn before(&self, kind: Kind, safety: Option<&CheckpointId>) -> Result<Option<Restore>> {
+        let all = self.kernel.read(|snapshot| journal::finished(snapshot, &self.root))?;
+        let until = all.iter().position(|one| Some(&one.safety_id) == safety).unwrap_or(all.len());
+        Ok(last_of(kind, &all[..until]))
+    }
+
+    /// What there is to say of an interrupted restore of this kind, which a call of the same kind finishes.
+    fn interrupted(&self, kind: Kind) -> Result<Option<Report>> {
         let unfinished = self.kernel.read(|s| journal::unfinished(s, &self.root))?;
         let Some(restore) = unfinished.filter(|restore| restore.kind == kind) else { return Ok(None) };
         let target = self.kernel.read(|s| record::get(s, &restore.target_id))?;
@@ -237,7 +266,7 @@ impl Workspace<'_> {
         let git = self.left_for_git(&restore, &target)?;
         let mut report = settled::resumed(&restore, target, plan, git)?;
         report.warnings.extend(settle_note(self)?);
-        Ok(Some((self.next(kind, false)?, report)))
+        Ok(Some(report))
     }
 
     /// Finishes a restore that was interrupted, forward. The caller holds the root's lock alone.

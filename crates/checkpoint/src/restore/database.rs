@@ -5,7 +5,8 @@
 //!
 //! Whether a program uses one is asked of the locks that SQLite takes and of the files that processes have open. What cannot be
 //! seen: a process of another user (unless root asks) or in another container that holds no lock at this moment, which is an idle
-//! connection to a database without a write-ahead log; and whoever uses it over a network file system without locks.
+//! connection to a database without a write-ahead log; who opened such a one under another of its names, where the kernel (before Linux
+//! 5.14) or a layered file system tells other inodes of open files; and whoever uses it over a network file system without locks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -298,7 +299,7 @@ fn opened_by(root: &RootDir, database: &[u8]) -> Option<String> {
     None
 }
 
-/// Whether what the kernel tells of an open file names one of these inodes, whatever its device; before Linux 5.14 it names none.
+/// Whether what the kernel tells of an open file names one of these inodes, whatever its device.
 fn is_one_of(told: &Path, inodes: &[u64]) -> bool {
     if inodes.is_empty() {
         return false;

@@ -92,7 +92,8 @@ pub(super) fn run(
     require_nobody_works(workspace, &task, request)?;
     let _held = workspace.lock_for(request.dry_run)?;
     let settled = if request.dry_run { None } else { workspace.settle(watch)? };
-    super::settled::also_settled(settled.as_ref(), || run_held(workspace, task, request, watch))
+    let settled = settled.map(|settled| settled.warning());
+    super::settled::also_settled(settled, || run_held(workspace, task, request, watch))
 }
 
 /// As [`run`], where the caller holds the root, chose the task since, and has finished what was interrupted unless this is a dry run.

@@ -34,11 +34,10 @@ impl Settled {
         }
     }
 
-    /// What there is to say of it where to finish it was all that was asked for. `of`: what it undid, or made again.
-    pub(super) fn into_report(self, of: Option<Restore>) -> Result<Report> {
+    /// What there is to say of it where to finish it was all that was asked for.
+    pub(super) fn into_report(self) -> Result<Report> {
         let Self { restore, target, plan, git, done } = self;
         let mut report = resumed(&restore, target, plan, git)?;
-        report.of_restore = of;
         report.safety_id = Some(restore.safety_id);
         report.carried_out(done);
         Ok(report)
@@ -66,11 +65,11 @@ pub fn way_back(restore: &Restore) -> &'static str {
 
 /// Does what follows after a restore that was `settled` first, and says so: a refusal that wrote nothing leaves another tree all the same.
 pub(super) fn also_settled(
-    settled: Option<&Settled>,
+    settled: Option<Warning>,
     then: impl FnOnce() -> Result<Report>,
 ) -> Result<Report> {
     let done = then();
-    let Some(settled) = settled.map(Settled::warning) else { return done };
+    let Some(settled) = settled else { return done };
     match done {
         Ok(mut report) => {
             report.warnings.push(settled);
