@@ -17,7 +17,8 @@ use ic_phase::point::NewPoint;
 use ic_phase::run::NewRun;
 use ic_store::Transaction;
 
-use super::shot::{self, GitPart, Held, Purpose, Shot};
+use super::held::Held;
+use super::shot::{self, GitPart, Purpose, Shot};
 use super::workspace::{Settings, Warning, Workspace, root_of};
 use crate::mark::Marked;
 

@@ -8,6 +8,7 @@ pub mod contents;
 mod create;
 mod git;
 pub mod health;
+mod held;
 mod mark;
 mod named;
 mod needs;

@@ -285,7 +285,7 @@ impl Workspace<'_> {
         Ok(Some(Settled { restore, target, plan, git, done }))
     }
 
-    fn lock_for(&self, dry_run: bool) -> Result<super::shot::Held> {
+    fn lock_for(&self, dry_run: bool) -> Result<super::held::Held> {
         // A dry run writes nothing, so it may run beside captures and other dry runs.
         self.lock(if dry_run { Mode::Shared } else { Mode::Exclusive })
     }

@@ -9,11 +9,9 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
 use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions, Seen};
 use ic_checkpoint::diff::{self, Change};
 use ic_checkpoint::git::{self, Asked, Before, Clean, Look};
-use ic_checkpoint::lock::{self, Lock, Mode};
 use ic_checkpoint::manifest::{Changed, Manifest, PathText, Skipped};
 use ic_checkpoint::objects::Writer;
 use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
-use ic_checkpoint::scratch;
 use ic_phase::Run;
 use ic_phase::point::{self, NewPoint};
 use ic_store::Transaction;
@@ -21,10 +19,6 @@ use ic_store::Transaction;
 use super::auto::Occasion;
 use super::workspace::{Warning, Workspace};
 use crate::mark::Marked;
-
-mod open;
-
-pub(super) use open::Open;
 
 /// A picture whose content is durable, to be recorded in a transaction.
 pub struct Shot {
@@ -45,6 +39,27 @@ pub struct Shot {
     pub(super) is_recorded: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
+}
+
+/// A picture that nothing may name yet: its content is durable once it is closed, and gone if it is dropped.
+pub(super) struct Open<'w> {
+    pub(super) shot: Shot,
+    /// `None`: it is durable.
+    content: Option<Content<'w>>,
+}
+
+/// What a picture found, on its way into the store.
+struct Content<'w> {
+    writer: Writer<'w>,
+    seen: Seen,
+    /// The store will have all that was seen.
+    is_stored: bool,
+}
+
+impl From<Shot> for Open<'_> {
+    fn from(shot: Shot) -> Self {
+        Self { shot, content: None }
+    }
 }
 
 /// What was seen of a tree and of git, side by side.
@@ -103,38 +118,7 @@ impl Purpose {
     }
 }
 
-/// Locks that are held from before a capture until its row is committed.
-pub struct Held {
-    _root: Lock,
-    _store: Lock,
-}
-
 impl Workspace<'_> {
-    /// Waits for its turn: `root` says how the root is held. Errors: `busy`.
-    pub fn lock(&self, root: Mode) -> Result<Held> {
-        let timeout = self.settings.busy_timeout;
-        // A capture that was killed left whole copies of databases. They are private, and large: the next call removes
-        // them, before it holds a lock that removing them might wait for. What fails here `prune` tries again, and says so.
-        scratch::clear(self.objects.path());
-        let root = lock::root(self.objects.path(), &self.root, root, timeout)?;
-        self.clear_unfinished()?;
-        let store = lock::store(self.objects.path(), Mode::Shared, timeout)?;
-        Ok(Held { _root: root, _store: store })
-    }
-
-    /// Gives back what captures left that were killed. Who writes now holds the store's lock: then nothing is dead, or it is told
-    /// apart the next time.
-    fn clear_unfinished(&self) -> Result<()> {
-        if !self.objects.has_unfinished()? {
-            return Ok(());
-        }
-        match lock::store(self.objects.path(), Mode::Exclusive, Duration::ZERO) {
-            Ok(_alone) => self.objects.clear_unfinished(),
-            Err(error) if error.code() == Code::Busy => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Captures the tree and git's state. The caller holds the locks.
     pub fn shoot(&self, purpose: Purpose, progress: &Progress) -> Result<Shot> {
         self.close(self.shoot_open(purpose, progress)?)
@@ -185,7 +169,36 @@ impl Workspace<'_> {
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         shot.git_hash = shot.manifest.git_hash()?;
         shot.took = started.elapsed();
-        Ok(Open::new(shot, (writer, seen), is_stored))
+        Ok(Open { shot, content: Some(Content { writer, seen, is_stored }) })
+    }
+
+    /// Makes what a picture found durable. Errors: `disk_full`: nothing may name it.
+    pub(super) fn close(&self, open: Open<'_>) -> Result<Shot> {
+        self.close_with(open, &[]).map(|(shot, _)| shot)
+    }
+
+    /// As [`Workspace::close`], and these contents with it, in one transaction; returns their hashes, too.
+    pub(super) fn close_with(
+        &self,
+        open: Open<'_>,
+        contents: &[&[u8]],
+    ) -> Result<(Shot, Vec<ic_events::Hash>)> {
+        let started = Instant::now();
+        let Open { mut shot, content } = open;
+        let (writer, seen) = match content {
+            Some(Content { writer, seen, is_stored }) => (writer, Some((seen, is_stored))),
+            None => (self.objects.writer(self.kernel.context.now())?, None),
+        };
+        let put = |bytes: &&[u8]| writer.put_reader(&mut &**bytes).map(|(hash, _)| hash);
+        let hashes = contents.iter().map(put).collect::<Result<_>>()?;
+        let stored = writer.finish()?;
+        if let Some((seen, is_stored)) = seen {
+            shot.captured.stored = stored;
+            seen.keep_if(is_stored)?;
+            ic_store::reserve::keep(self.kernel.ledger.path());
+            shot.took += started.elapsed();
+        }
+        Ok((shot, hashes))
     }
 
     /// Captures the tree into `writer`, and asks git of its state, if `asks` says what was recorded of it before and whether it is a look.

@@ -8,7 +8,8 @@ use ic_phase::Run;
 use ic_phase::point::NewPoint;
 use ic_store::Transaction;
 
-use super::shot::{self, Held, Purpose, Shot};
+use super::held::Held;
+use super::shot::{self, Purpose, Shot};
 use super::workspace::{Warning, Workspace};
 use crate::mark::Marked;
 
