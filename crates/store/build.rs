@@ -1,5 +1,7 @@
-//! `embed_migrations!` reads a directory that cargo does not know of: a new file must rebuild this crate.
+//! `embed_migrations!` reads directories that cargo does not know of: a new file in either must rebuild this crate.
 
 fn main() {
-    println!("cargo::rerun-if-changed=../../migrations/sqlite");
+    for folder in ["sqlite", "postgres"] {
+        println!("cargo::rerun-if-changed=../../migrations/{folder}");
+    }
 }

@@ -17,6 +17,15 @@ fn every_file_is_a_migration_and_the_constant_is_the_highest() {
     assert_eq!(versions.iter().max(), Some(&LATEST));
 }
 
+#[test]
+fn a_new_migration_in_any_folder_rebuilds_the_crate() {
+    let watched = include_str!("../../build.rs");
+    for folder in std::fs::read_dir("../../migrations").unwrap() {
+        let name = folder.unwrap().file_name().into_string().unwrap();
+        assert!(watched.contains(&format!("\"{name}\"")), "{name}: cargo would embed it as it was");
+    }
+}
+
 /// A ledger of schema `version`, with a row in the oldest table.
 fn older(path: &std::path::Path, version: i32) {
     let connection = Connection::open(path).unwrap();
