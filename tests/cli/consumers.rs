@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use ic_testkit::{Random, wait_for};
+use ic_testkit::{Random, signals, wait_for};
 use serde_json::{Value, json};
 
 use crate::support::{Project, chain};
@@ -40,9 +40,8 @@ fn consumer(project: &Project, each: &str, more: &[&str]) -> Child {
     command.spawn().expect("start a consumer")
 }
 
-fn signal_group(child: &Child, signal: rustix::process::Signal) {
-    let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw).expect("its group");
-    rustix::process::kill_process_group(group, signal).expect("send the signal");
+fn signal_group(child: &Child, signal: &str) {
+    signals::send(signal, -i32::try_from(child.id()).expect("its group"));
 }
 
 #[test]
@@ -169,7 +168,7 @@ fn a_follower_tries_a_failed_event_again_and_then_goes_past_it() {
     project.ok("run advance @");
     wait_for("so is one that comes", || at(&project, "c") == 5);
     assert_eq!(lines(&project, "seen"), ["1", "2", "2", "3", "4", "5"]);
-    signal_group(&child, rustix::process::Signal::TERM);
+    signal_group(&child, "TERM");
     let output = child.wait_with_output().expect("its end");
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -178,7 +177,7 @@ fn a_follower_tries_a_failed_event_again_and_then_goes_past_it() {
 
 #[test]
 fn interrupted_the_running_command_ends_and_its_event_is_left() {
-    for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
+    for signal in signals::that_end() {
         let project = project();
         let each = "echo $IC_EVENT_SEQ >> begun; while ! test -e go; do sleep 0.02; done; echo $IC_EVENT_SEQ >> ended";
         let child = consumer(&project, each, &[]);

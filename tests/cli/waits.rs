@@ -4,8 +4,7 @@ use std::fs::File;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ic_testkit::Outcome;
-use rustix::process::{Pid, Signal, kill_process};
+use ic_testkit::{Outcome, signals};
 use serde_json::{Value, json};
 
 use crate::support::{Project, chain};
@@ -159,10 +158,9 @@ fn a_wait_ends_when_its_time_is_over_or_when_it_is_interrupted() {
         let waited = project.run(&format!("dispatch wait {dispatch} --timeout {timeout} --json"));
         assert_eq!(said(&waited), json!([1, "running", false, "timed_out"]), "{timeout}");
     }
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in signals::that_end() {
         let waiter = waiter(&project, &dispatch);
-        let pid = i32::try_from(waiter.id()).ok().and_then(Pid::from_raw).expect("its number");
-        kill_process(pid, signal).expect("interrupt it");
+        signals::send_to(signal, waiter.id());
         let heard = outcome(waiter);
         assert_eq!((heard.code, heard.stdout.as_str(), heard.stderr.as_str()), (Some(130), "", ""));
     }

@@ -1,18 +1,14 @@
 //! When the server ends: a client that goes away, a signal; and when it does not.
 
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use ic_testkit::signals;
 use serde_json::json;
 
 use crate::client::{Client, SESSION};
 use crate::project::{client, hash_of, spoiled, world};
-
-fn signal(pid: u32, name: &str) {
-    let done = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().expect("kill");
-    assert!(done.success());
-}
 
 #[test]
 fn a_client_that_goes_away_ends_it() {
@@ -47,14 +43,14 @@ fn requests_that_are_piped_in_are_answered() {
 
 #[test]
 fn a_signal_ends_it_although_the_client_is_there() {
-    for name in ["INT", "TERM"] {
+    for name in signals::that_end() {
         let world = world();
         spoiled(&world);
         let mut client = client(&world);
         // An undo listens for signals of its own; that is no reason to stay.
         let plan = client.tool("undo", json!({}));
         client.tool("undo", json!({ "expect_plan": hash_of(&plan) }));
-        signal(client.child.id(), name);
+        signals::send_to(name, client.child.id());
         assert_eq!(client.ends().0, Some(0), "{name}");
     }
 }
@@ -111,7 +107,7 @@ fn after_a_signal_what_waits_for_its_turn_is_not_begun() {
         assert!(begun.elapsed() < Duration::from_secs(10), "the undo of the effect never began");
         std::thread::sleep(Duration::from_millis(5));
     }
-    signal(client.child.id(), "TERM");
+    signals::send_to("TERM", client.child.id());
     assert_eq!(client.ends().0, Some(0));
     let rollback = world.cli.json(["rollback", "list", &world.run, "--json"])[0].clone();
     assert_eq!(rollback["status"], "stopped", "{rollback}");
@@ -131,7 +127,7 @@ fn what_is_at_work_when_a_signal_comes_is_done_and_answered() {
     client.send(&json!({ "jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call }));
     // It waits for the ledger now.
     std::thread::sleep(Duration::from_millis(400));
-    signal(client.child.id(), "TERM");
+    signals::send_to("TERM", client.child.id());
     std::thread::sleep(Duration::from_millis(100));
     drop(held);
     let answer = client.read().expect("an answer");

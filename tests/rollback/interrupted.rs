@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Outcome, World, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
+use ic_testkit::{Outcome, World, signals, wait_for};
 use serde_json::{Value, json};
 
 use crate::rows::Rows as _;
@@ -19,9 +18,8 @@ pub(crate) fn start(world: &World, words: &[&str]) -> Child {
 }
 
 /// Interrupts a call, which must end in good order with something left; returns its report.
-fn interrupt(child: Child, signal: Signal) -> Value {
-    let pid = i32::try_from(child.id()).expect("a pid");
-    kill_process(Pid::from_raw(pid).expect("a pid"), signal).expect("a signal");
+fn interrupt(child: Child, signal: &str) -> Value {
+    signals::send_to(signal, child.id());
     finish(child)
 }
 
@@ -43,9 +41,9 @@ fn an_interrupted_rollback_ends_what_it_had_begun_and_names_the_command_that_goe
     let begun = world.cli.home().join("begun");
     let id = || world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
     let started = Instant::now();
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in signals::that_end() {
         let (words, is_first) = match signal {
-            Signal::INT => (world.all("a", &["--yes"]).join(" "), true),
+            "INT" => (world.all("a", &["--yes"]).join(" "), true),
             _ => (format!("rollback resume {} --yes --json", id()), false),
         };
         let child = start(&world, &words.split(' ').collect::<Vec<_>>());
@@ -192,8 +190,7 @@ pub(crate) fn other_at_work(world: &World) -> String {
 
 /// Ctrl-C.
 pub(crate) fn is_interrupted(child: &Child) {
-    let pid = i32::try_from(child.id()).expect("a pid");
-    kill_process(Pid::from_raw(pid).expect("a pid"), Signal::INT).expect("Ctrl-C");
+    signals::send_to("INT", child.id());
     std::thread::sleep(Duration::from_millis(50));
 }
 

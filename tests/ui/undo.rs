@@ -253,6 +253,15 @@ fn a_page_that_is_killed_in_an_undo_leaves_what_a_resume_finishes() {
 
 #[test]
 fn a_page_that_is_interrupted_ends_in_good_order() {
+    ends_in_good_order_on("INT");
+}
+
+#[test]
+fn a_page_whose_terminal_is_closed_ends_in_good_order() {
+    ends_in_good_order_on("HUP");
+}
+
+fn ends_in_good_order_on(signal: &str) {
     let world = slow();
     let mut page = Served::of_world(&world);
     let run = page.page(&format!("/runs/{}", world.run));
@@ -263,7 +272,7 @@ fn a_page_that_is_interrupted_ends_in_good_order() {
     wait(|| begun.exists());
     // A browser listens, and never reads.
     let listener = page.connect();
-    interrupt(page.child.id());
+    interrupt(page.child.id(), signal);
     let ended = page.child.wait().expect("its end");
     assert_eq!(ended.code(), Some(0));
     drop(listener);
@@ -274,8 +283,9 @@ fn a_page_that_is_interrupted_ends_in_good_order() {
     assert_eq!(world.text("prices.csv"), "tea,4\n");
 }
 
-fn interrupt(pid: u32) {
-    let done = std::process::Command::new("kill").args(["-INT", &pid.to_string()]).status().expect("kill");
+fn interrupt(pid: u32, signal: &str) {
+    let number = pid.to_string();
+    let done = std::process::Command::new("kill").args(["-s", signal, &number]).status().expect("kill");
     assert!(done.success());
 }
 

@@ -22,7 +22,10 @@ const EXITS: &[(&str, &str)] = &[
     ("2", "Failure: I/O, corruption, busy past the timeout."),
     ("3", "Usage: bad flags or values, or a reference to something that does not exist."),
     ("4", "Partly done: the report on standard output names what is left."),
-    ("130", "Ctrl-C or a request to end interrupted a consumer of events, which left its event, or a wait."),
+    (
+        "130",
+        "Ctrl-C or a request to end (SIGTERM, SIGQUIT, SIGHUP) interrupted a consumer of events, which left its event, or a wait.",
+    ),
 ];
 
 const ENVIRONMENT: &[(&str, &str)] = &[

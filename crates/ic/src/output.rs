@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
@@ -311,13 +312,23 @@ impl Output {
     /// Remembers that the reader is gone; any other failure is one.
     fn note(&mut self, result: io::Result<()>) -> Result<()> {
         match result {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe || is_of_closed_terminal(&error) => {
                 self.closed = true;
                 Ok(())
             }
             other => other.while_doing(|| "writing to standard output".to_owned()),
         }
     }
+}
+
+/// Whether standard output is a terminal that was closed: its reader is gone, as that of a closed pipe is. A closed terminal no
+/// longer says that it is one; a file never is a device, and its failures are failures.
+fn is_of_closed_terminal(error: &io::Error) -> bool {
+    let is_device = || {
+        let output = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+        output.and_then(|output| output.metadata()).is_ok_and(|found| found.file_type().is_char_device())
+    };
+    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) && is_device()
 }
 
 /// Escapes the controls that JSON allows in text as they are (U+007F to U+009F): to a terminal some begin commands.

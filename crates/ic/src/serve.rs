@@ -13,6 +13,7 @@ use crate::failure;
 use crate::flags::Global;
 use crate::output::{Capture, Output};
 use crate::session::Session;
+use crate::signals;
 
 /// Serves on standard input and output until the client goes away.
 ///
@@ -26,7 +27,7 @@ pub(crate) fn serve(global: Global, environment: Environment) -> Result<Exit> {
         .hint("install it: ic mcp install CLIENT"));
     }
     ic_store::keep_connections();
-    ic_mcp::serve(Here { global, environment }, env!("CARGO_PKG_VERSION"))?;
+    ic_mcp::serve(Here { global, environment }, env!("CARGO_PKG_VERSION"), &signals::that_end())?;
     Ok(Exit::Done)
 }
 

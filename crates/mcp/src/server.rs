@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
@@ -16,7 +17,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServiceExt};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::ask::{self, Decision, Way};
@@ -39,24 +40,25 @@ complete record as elsewhere; checkpoint, diff, undo, redo and declare_compensat
 const TO_WRITE: Duration = Duration::from_millis(200);
 
 /// Serves the protocol on standard input and output until the client goes away, or a signal ends it. What the client asked for until it went
-/// is done first. After a signal the command at work ends as it does from a shell, and what waits for its turn is not begun. `version`: ours.
+/// is done first. After one of these `signals` the command at work ends as it does from a shell, and what waits for its turn is not begun.
+/// `version`: ours.
 ///
 /// Errors: `io_error` if standard input and output cannot be had, or a client speaks another protocol.
-pub fn serve(commands: impl Commands, version: &str) -> Result<()> {
+pub fn serve(commands: impl Commands, version: &str, signals: &[i32]) -> Result<()> {
     let (input, output) = stdio::take()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .while_doing(|| "starting the server".to_owned())?;
-    let result = runtime.block_on(talk(Server::new(commands, version), input, output));
+    let result = runtime.block_on(talk(Server::new(commands, version), signals, (input, output)));
     // A read of standard input cannot be called off.
     runtime.shutdown_background();
     result
 }
 
-async fn talk<C: Commands>(server: Server<C>, input: File, output: File) -> Result<()> {
+async fn talk<C: Commands>(server: Server<C>, signals: &[i32], (input, output): (File, File)) -> Result<()> {
     let turns = server.turns.clone();
-    let asked_to_end = asked_to_end()?;
+    let asked_to_end = asked_to_end(signals)?;
     let conversation = async {
         match server.serve((tokio::fs::File::from_std(input), tokio::fs::File::from_std(output))).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|error| broken(&error)),
@@ -92,17 +94,15 @@ fn broken(error: &dyn std::error::Error) -> Diagnosis {
         .hint("a client starts `ic mcp` itself; see docs/MCP.md")
 }
 
-/// Ends when a signal asks this process to end.
-fn asked_to_end() -> Result<impl Future<Output = ()>> {
-    let doing = || "listening for signals".to_owned();
-    let mut interrupt = signal(SignalKind::interrupt()).while_doing(doing)?;
-    let mut terminate = signal(SignalKind::terminate()).while_doing(doing)?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
+/// Ends when one of these signals asks this process to end.
+fn asked_to_end(signals: &[i32]) -> Result<impl Future<Output = ()> + use<>> {
+    let heard = signals.iter().map(|number| signal(SignalKind::from_raw(*number)));
+    let mut heard: Vec<Signal> =
+        heard.collect::<std::io::Result<_>>().while_doing(|| "listening for signals".to_owned())?;
+    Ok(std::future::poll_fn(move |context| {
+        let is_asked = heard.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+        if is_asked { Poll::Ready(()) } else { Poll::Pending }
+    }))
 }
 
 /// One call at a time: a second one would find the locks of this very process held.

@@ -11,6 +11,7 @@ mod files;
 mod kernel;
 mod older;
 pub mod server;
+pub mod signals;
 mod state;
 mod terminal;
 mod worker;

@@ -88,6 +88,14 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).and_then(|()| self.keys.flush()).expect("type");
     }
 
+    /// Closes the terminal, as who closes a window does.
+    ///
+    /// # Panics
+    /// If it cannot be closed.
+    pub fn closes(mut self) {
+        self.child.kill().and_then(|()| self.child.wait()).expect("close the terminal");
+    }
+
     /// The exit code, and all that was shown.
     ///
     /// # Panics

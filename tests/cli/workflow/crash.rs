@@ -3,8 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ic_testkit::{Outcome, Random, rounds, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
+use ic_testkit::{Outcome, Random, rounds, signals, wait_for};
 use serde_json::json;
 
 use super::{call, content, lines, project, run, states, status, step, touch, undone};
@@ -43,11 +42,6 @@ fn hanging(project: &Project) -> (Child, u32) {
 fn kill(mut child: Child) {
     child.kill().expect("kill -9");
     child.wait().expect("its end");
-}
-
-fn signal(child: &Child, signal: Signal) {
-    let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid")).expect("a pid");
-    kill_process(pid, signal).expect("a signal");
 }
 
 #[test]
@@ -114,10 +108,10 @@ fn one_process_executes_a_workflow_at_a_time() {
 
 #[test]
 fn a_signal_ends_the_step_and_stops_the_workflow() {
-    for which in [Signal::INT, Signal::TERM] {
+    for which in signals::that_end() {
         let project = project(HANGS);
         let (child, pid) = hanging(&project);
-        signal(&child, which);
+        signals::send_to(which, child.id());
         let outcome = Outcome::at_end_of(child);
         assert_eq!(outcome.code, Some(1), "{outcome:?}");
         let report = outcome.json();
@@ -130,12 +124,32 @@ fn a_signal_ends_the_step_and_stops_the_workflow() {
     }
 }
 
+/// As `nohup` starts it: whoever closes the terminal wants it to go on.
+#[test]
+fn a_workflow_that_ignores_the_end_of_its_terminal_goes_on() {
+    let project = project(HANGS);
+    let ic = project.command(args("workflow run flow.yaml --json"));
+    let mut shell = Command::new("sh");
+    shell.env_clear().envs(ic.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(ic.get_program()).args(ic.get_args());
+    shell.current_dir(project.root()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = shell.spawn().expect("start ic");
+    wait_for("the step hangs", || lines(&project, "pid").len() == 1);
+    signals::send_to("HUP", child.id());
+    let pid = lines(&project, "pid")[0].parse().expect("a number");
+    assert!(is_alive(pid));
+    touch(&project, "go");
+    // Had it been heard, the third step would not begin.
+    let outcome = Outcome::at_end_of(child);
+    assert_eq!((outcome.code, &outcome.json()["status"]), (Some(0), &json!("completed")));
+}
+
 #[test]
 fn an_interruption_is_no_failure_that_the_rest_goes_on_after() {
     let project = project(HANGS);
     let child = start(&project, "workflow run flow.yaml --on-failure continue");
     wait_for("the step hangs", || lines(&project, "pid").len() == 1);
-    signal(&child, Signal::INT);
+    signals::send_to("INT", child.id());
     let report = Outcome::at_end_of(child).json();
     assert_eq!(
         (&report["status"], states(&report)),
@@ -154,7 +168,7 @@ steps:
     let child = start(&project, "workflow run flow.yaml");
     wait_for("it failed once", || lines(&project, "ran").len() == 1);
     wait_for("it waits", || call(&project, "workflow show @", 0)["steps"][0]["exit_code"] == json!(1));
-    signal(&child, Signal::INT);
+    signals::send_to("INT", child.id());
     let report = Outcome::at_end_of(child).json();
     assert_eq!((&report["status"], states(&report)), (&json!("stopped"), vec!["interrupted"]));
     assert_eq!(report["error"], "it ended with exit code 1");

@@ -1,6 +1,8 @@
 //! A workflow at a terminal: what is shown, what is asked, and Ctrl-C.
 
-use ic_testkit::{Terminal, wait_for};
+use std::process::Command;
+
+use ic_testkit::{Terminal, signals, wait_for};
 
 use super::{call, content, lines, project, run, states, touch};
 use crate::compensation::processes::is_alive;
@@ -195,4 +197,31 @@ fn a_quiet_call_shows_no_progress_but_asks() {
     assert!(!terminal.shown().contains("hello"), "{}", terminal.shown());
     terminal.types("n\n");
     assert_eq!(terminal.ends().0, Some(1));
+}
+
+/// Nothing goes on unwatched: the step is ended and recorded, whatever a closed terminal can still be told.
+#[test]
+fn a_closed_terminal_ends_the_step_as_a_request_to_end_does() {
+    if !signals::that_end().contains(&"HUP") {
+        return;
+    }
+    let project = project(HANGS);
+    let ic = project.command(args("workflow run flow.yaml"));
+    let mut shell = Command::new("sh");
+    shell.envs(ic.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    // The first shell is the terminal's own, whose end tells all others. The second one survives, and tells how its command ended.
+    let tells = "trap : HUP; \"$0\" \"$@\"; echo $? > ../exit";
+    shell.args(["-c", "\"$0\" \"$@\"; true", "sh", "-c", tells]).arg(ic.get_program()).args(ic.get_args());
+    let Some(terminal) = Terminal::open(&shell, project.root()) else { return };
+    wait_for("the step hangs", || lines(&project, "pid").len() == 1);
+    let pid = lines(&project, "pid")[0].parse().expect("a number");
+    assert!(is_alive(pid));
+    terminal.closes();
+    wait_for("it ends", || !lines(&project, "exit").is_empty());
+    assert_eq!(lines(&project, "exit"), ["1"], "as after SIGTERM");
+    assert!(!is_alive(pid), "what the step started is ended");
+    let shown = call(&project, "workflow show @", 0);
+    assert_eq!((&shown["status"], states(&shown)), (&"stopped".into(), vec!["succeeded", "interrupted"]));
+    touch(&project, "go");
+    call(&project, "workflow resume @", 0);
 }

@@ -21,7 +21,7 @@ the JSON are in [schemas/](schemas/README.md), the error codes in [errors/](erro
 | 2 | failure: I/O, corruption, busy past the timeout |
 | 3 | usage: bad flags or values, or a reference to something that does not exist |
 | 4 | partly done: the report on stdout names what is left |
-| 130 | Ctrl-C or a request to end interrupted a consumer of events, which left its event, a wait, or a question |
+| 130 | Ctrl-C or a request to end (SIGTERM, SIGQUIT, or the SIGHUP of a closed terminal) interrupted a consumer of events, which left its event, a wait, or a question |
 
 In JSON form an error is one line on stderr: `{\"error\": {\"code\", \"message\", \"hint\", \"details\"}}`; in text form it is
 `error: ...` and `hint: ...`. What must be known of an answer whatever is done with it, that the ledger is behind what its store remembers,

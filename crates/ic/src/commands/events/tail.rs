@@ -24,9 +24,9 @@ const STEP: i64 = 1_000;
 /// With --cursor the position is kept under a name, for ever. The cursor moves once the lines are printed: a reader
 /// that dies after that has lost them. To lose no event, let --each run a command for each: the cursor moves past an
 /// event when its command exits with 0. A failure ends with exit 1; --follow retries after 1 s, then 2 s, 4 s, up to a
-/// minute. Ctrl-C waits for the running command and does not move past its event, so a command may see an event twice;
-/// a second Ctrl-C ends ic at once and leaves the command running. Or read with --peek, and commit what you have
-/// handled: ic events cursor commit.
+/// minute. Ctrl-C, SIGTERM and a closed terminal wait for the running command and do not move past its event, so a
+/// command may see an event twice; a second Ctrl-C ends ic at once and leaves the command running. Or read with --peek,
+/// and commit what you have handled: ic events cursor commit.
 ///
 /// sh -c runs the command in the project, with the event as JSON on standard input, its number in `IC_EVENT_SEQ` and
 /// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time on one machine; a second one gets `busy`. A consumer that was
