@@ -32,6 +32,7 @@ mod rows;
 mod said;
 mod statements;
 mod story;
+mod straddling;
 mod told;
 mod undone;
 mod without;

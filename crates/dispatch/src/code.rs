@@ -200,7 +200,7 @@ pub fn files_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Resu
 }
 
 /// The paths that other runs than these recorded after `since`, each with its run and that run's project. What was recorded by work that is
-/// rolled back belongs to nobody.
+/// rolled back belongs to nobody, unless it was recorded before the cut of that rollback.
 pub fn files_of_others(
     snapshot: &Snapshot<'_>,
     own: &[RunId],
@@ -208,8 +208,8 @@ pub fn files_of_others(
 ) -> Result<Vec<(PathBuf, RunId, PathBuf)>> {
     let mut files = snapshot.query_all(
         "SELECT f.path, f.run_id, r.project_dir FROM dispatch_files f JOIN runs r ON r.id = f.run_id \
-         JOIN dispatches d ON d.id = f.dispatch_id \
-         WHERE f.seq > $1 AND d.rolled_back_by IS NULL ORDER BY f.seq, f.ord",
+         JOIN dispatches d ON d.id = f.dispatch_id LEFT JOIN rollbacks b ON b.id = d.rolled_back_by \
+         WHERE f.seq > $1 AND (b.id IS NULL OR f.seq <= b.cut_seq) ORDER BY f.seq, f.ord",
         &[&since],
         |row| Ok((row.path(0)?, RunId::from_ledger(row.get(1)?), row.path(2)?)),
     )?;
@@ -219,8 +219,8 @@ pub fn files_of_others(
 
 /// Those of these commits (full hashes) that other runs than these recorded, each with its run.
 ///
-/// What was recorded by work that is rolled back belongs to nobody: the same commit, made again, is its new maker's alone. An undo of
-/// that rollback unmarks the work, and the commit is the first run's again.
+/// What was recorded by work that is rolled back belongs to nobody, unless it was recorded before the cut of that rollback: the same commit,
+/// made again, is its new maker's alone. An undo of that rollback unmarks the work, and the commit is the first run's again.
 pub fn commits_of_others(
     snapshot: &Snapshot<'_>,
     own: &[RunId],
@@ -232,7 +232,8 @@ pub fn commits_of_others(
         let shortest = commit.get(..7).unwrap_or(commit);
         let recorded = snapshot.query_all(
             "SELECT c.sha, c.run_id FROM dispatch_commits c JOIN dispatches d ON d.id = c.dispatch_id \
-             WHERE c.sha >= $1 AND c.sha <= $2 AND d.rolled_back_by IS NULL ORDER BY c.seq, c.ord",
+             LEFT JOIN rollbacks b ON b.id = d.rolled_back_by \
+             WHERE c.sha >= $1 AND c.sha <= $2 AND (b.id IS NULL OR c.seq <= b.cut_seq) ORDER BY c.seq, c.ord",
             &[&shortest, commit],
             |row| Ok((row.get::<String>(0)?, RunId::from_ledger(row.get(1)?))),
         )?;
@@ -312,8 +313,9 @@ fn recorders_of(snapshot: &Snapshot<'_>, commit: &str) -> Result<Vec<(DispatchId
     // A commit may have been recorded by its first digits alone.
     let shortest = commit.get(..7).unwrap_or(commit);
     let recorded = snapshot.query_all(
-        "SELECT c.sha, c.dispatch_id, d.rolled_back_by IS NOT NULL FROM dispatch_commits c \
-         JOIN dispatches d ON d.id = c.dispatch_id WHERE c.sha >= $1 AND c.sha <= $2 ORDER BY c.seq, c.ord",
+        "SELECT c.sha, c.dispatch_id, b.id IS NOT NULL AND c.seq > b.cut_seq FROM dispatch_commits c \
+         JOIN dispatches d ON d.id = c.dispatch_id LEFT JOIN rollbacks b ON b.id = d.rolled_back_by \
+         WHERE c.sha >= $1 AND c.sha <= $2 ORDER BY c.seq, c.ord",
         &[&shortest, &commit],
         |row| Ok((row.get::<String>(0)?, DispatchId::from_ledger(row.get(1)?), row.get(2)?)),
     )?;

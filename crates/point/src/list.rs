@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use ic_base::{CheckpointId, DispatchId, Result, RollbackId, Seq, Timestamp, title};
 use ic_checkpoint::record::{self, Checkpoint};
-use ic_dispatch::dispatch;
+use ic_dispatch::{Dispatch, dispatch};
 use ic_journal::table::{self, RollbackRecord};
 use ic_phase::Run;
 use ic_phase::point::{self, Kind, Point};
@@ -296,7 +296,7 @@ impl Found {
                     None => None,
                 };
                 let text;
-                (text, parent_id, is_marked) = told_of(snapshot, point)?;
+                (text, parent_id, is_marked) = told_of(snapshot, run, point)?;
                 (point.kind.as_str(), point.phase.clone(), text, point.created_at, checkpoint)
             }
             Source::Move { from, to, at } => {
@@ -339,14 +339,17 @@ impl Found {
 
 /// What a point is called, for people, the work that began what it stands before, and whether that was rolled back: of a prompt that alone was
 /// undone, with its subagents, no point is reached.
-fn told_of(snapshot: &Snapshot<'_>, point: &Point) -> Result<(String, Option<DispatchId>, bool)> {
+fn told_of(snapshot: &Snapshot<'_>, run: &Run, point: &Point) -> Result<(String, Option<DispatchId>, bool)> {
     let work = match point.kind {
         Kind::Dispatch | Kind::Prompt => {
             dispatch::find(snapshot, &DispatchId::from_ledger(point.name.clone()))?
         }
         Kind::Step | Kind::Guard => None,
     };
-    let is_undone = work.as_ref().is_some_and(|work| work.rolled_back_by.is_some());
+    let is_undone = match &work {
+        Some(work) => work.rolled_back_by.is_some() && !stands_in_part(snapshot, run, point, work)?,
+        None => false,
+    };
     let work = work.map(|work| work.work);
     Ok(match (point.kind, &point.title) {
         (Kind::Dispatch, _) | (Kind::Prompt, None) => {
@@ -355,5 +358,16 @@ fn told_of(snapshot: &Snapshot<'_>, point: &Point) -> Result<(String, Option<Dis
         }
         (Kind::Step, _) => (point.name.clone(), None, false),
         (Kind::Prompt | Kind::Guard, text) => (text.clone().unwrap_or_default(), None, is_undone),
+    })
+}
+
+/// Whether work that was rolled back from an event after its beginning had changed the tree by then: that stands.
+fn stands_in_part(snapshot: &Snapshot<'_>, run: &Run, point: &Point, work: &Dispatch) -> Result<bool> {
+    let Some(cut) = work.undone_from.filter(|cut| point.seq < *cut) else { return Ok(false) };
+    let before = point.checkpoint_id.as_ref().map(|id| record::get(snapshot, id)).transpose()?;
+    Ok(match before.zip(checkpoint_at(snapshot, run, cut)?) {
+        Some((before, then)) => before.tree != then.tree || !then.has_git_as(&before),
+        // Where nobody looked it may have.
+        None => true,
     })
 }

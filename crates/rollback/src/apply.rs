@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 
 use super::marks;
 use super::outcome::Rollback;
-use super::plan;
+use super::plan::{self, Plan};
 use super::request::{Request, To};
+use super::straddling;
 
 /// Takes a run back to an earlier phase, or says what that would do (seed 001: `Rollback`).
 ///
@@ -48,7 +49,7 @@ pub fn take_back(
     (to_phase, include_target): (&str, bool),
     reason: Option<&str>,
 ) -> Result<()> {
-    let plan = plan::make(tx, run, to_phase, include_target)?;
+    let plan = straddling::recorded(tx, plan::make(tx, run, to_phase, include_target)?)?;
     let plan_hash = plan.hash();
     let rollback = Rollback { plan, plan_hash, reason: reason.map(str::to_owned), done: None };
     let mut remembered = rollback.plan.to_json();
@@ -57,18 +58,9 @@ pub fn take_back(
     apply(tx, now, &rollback, id, &remembered).map(|_| ())
 }
 
-pub(super) fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<Rollback> {
-    let run = kernel.run(snapshot, request.run)?;
-    let goal = match request.to {
-        To::Phase { name, include_target } => Goal::Phase { name: name.to_owned(), include_target },
-        To::Point(text) => ic_point::resolve(snapshot, &run, text)?,
-        To::Without(text) => Goal::Without(Box::new(ic_point::work_of(snapshot, &run, text)?)),
-    };
-    let plan = match goal {
-        Goal::Phase { name, include_target } => plan::make(snapshot, run, &name, include_target)?,
-        Goal::Place(place) => plan::make_at(snapshot, run, place)?,
-        Goal::Without(dispatch) => plan::make_without(snapshot, run, &dispatch)?,
-    };
+/// The plan of a rollback of the record alone.
+fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<Rollback> {
+    let plan = straddling::recorded(snapshot, planned_by_cut(kernel, snapshot, request)?)?;
     let plan_hash = plan.hash();
     if let Some(expected) = request.expect_plan
         && expected != plan_hash
@@ -82,6 +74,25 @@ pub(super) fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Reques
         .detail("plan_hash", plan_hash));
     }
     Ok(Rollback { plan, plan_hash, reason: request.reason.map(str::to_owned), done: None })
+}
+
+/// What the cut alone covers: without work that began before it, which the layers tell.
+pub(super) fn planned_by_cut(
+    kernel: &Kernel,
+    snapshot: &Snapshot<'_>,
+    request: &Request<'_>,
+) -> Result<Plan> {
+    let run = kernel.run(snapshot, request.run)?;
+    let goal = match request.to {
+        To::Phase { name, include_target } => Goal::Phase { name: name.to_owned(), include_target },
+        To::Point(text) => ic_point::resolve(snapshot, &run, text)?,
+        To::Without(text) => Goal::Without(Box::new(ic_point::work_of(snapshot, &run, text)?)),
+    };
+    match goal {
+        Goal::Phase { name, include_target } => plan::make(snapshot, run, &name, include_target),
+        Goal::Place(place) => plan::make_at(snapshot, run, place),
+        Goal::Without(dispatch) => plan::make_without(snapshot, run, &dispatch),
+    }
 }
 
 fn apply(

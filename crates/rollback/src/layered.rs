@@ -26,7 +26,8 @@ use super::outcome::{LayeredRollback, LayeredStatus, Outcome, Parts, Rollback};
 use super::preflight::{hash, plan};
 use super::reference::unfinished;
 use super::refusals::refusals;
-use super::request::{LayeredRequest, Request, ResumeRequest};
+use super::request::{LayeredRequest, ResumeRequest};
+use super::straddling;
 use crate::compensation::{self, Saga, Sink};
 
 impl From<Driven> for Outcome {
@@ -197,7 +198,9 @@ fn fence(
     let LayeredRollback { rollback: before, layers, mut parts, status, steps, rows_stay, .. } = planned;
     let (rollback, effects) = saga.write(|tx, now| {
         // Planned again under the write lock: the run may have recorded more while the tree was looked at.
-        let again = super::apply::planned(saga.kernel, tx, &Request { expect_plan: None, ..request.base })?;
+        let again = super::apply::planned_by_cut(saga.kernel, tx, &request.base)?;
+        let again = straddling::add(tx, again, parts.lost.as_ref())?;
+        let again = Rollback::planned(again, request.base.reason);
         let effects = match parts.effects {
             Some(_) => {
                 let covered = Covered::planned(&again.plan, &layers, request, saga.settings);

@@ -28,6 +28,7 @@ mod redo;
 mod reference;
 mod refusals;
 mod request;
+mod straddling;
 mod undo;
 mod undo_preconditions;
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::leaving_commits::LeavingCommit;
 use super::own_work::OwnCommit;
 use super::plan::Plan;
+use super::straddling::Lost;
 
 /// A rollback, done or only planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,11 @@ pub struct Rollback {
 }
 
 impl Rollback {
+    /// A plan that nothing is done of.
+    pub(super) fn planned(plan: Plan, reason: Option<&str>) -> Self {
+        Self { plan_hash: plan.hash(), plan, reason: reason.map(str::to_owned), done: None }
+    }
+
     /// The row of a rollback that begins.
     pub(super) fn row<'a>(
         &'a self,
@@ -78,6 +84,8 @@ pub struct Parts {
     pub own_commits: Option<Vec<OwnCommit>>,
     /// Rows of the application's tables.
     pub data: Option<Data>,
+    /// What goes of work that began before the cut; `None` where neither files nor git's state do.
+    pub(super) lost: Option<Lost>,
 }
 
 impl Parts {

@@ -19,7 +19,7 @@ use ic_journal::table::RollbackRecord;
 use ic_phase::run;
 use ic_saga::action::{Before, FileBefore};
 use ic_saga::{Action, Compensation, compensation};
-use ic_session::attribution::Attribution;
+use ic_session::attribution::{Attribution, Window};
 use ic_session::call;
 use ic_store::Snapshot;
 use ic_worktree::{TreeChanges, Workspace};
@@ -268,7 +268,7 @@ fn changes_of(workspace: &Workspace<'_>, attribution: &Attribution, ids: &[Dispa
                 (true, others) if difference.change().is_some() => {
                     changes.add_shared(difference.path, &names(others));
                 }
-                (false, others) if !is_undone(others) => changes.add_since(difference),
+                (false, others) if !is_undone(&window, others) => changes.add_since(difference),
                 _ => {}
             }
             Ok(())
@@ -282,7 +282,7 @@ fn add_since(workspace: &Workspace<'_>, changes: &mut Own, since: &Attribution) 
     for window in since.windows() {
         let trees = (Some(&window.from.tree), Some(&window.to.tree));
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
-            if !is_undone(&window.owners(&difference.path)) {
+            if !is_undone(&window, &window.owners(&difference.path)) {
                 changes.add_since(difference);
             }
             Ok(())
@@ -291,9 +291,11 @@ fn add_since(workspace: &Workspace<'_>, changes: &mut Own, since: &Attribution) 
     Ok(())
 }
 
-/// Whether a change of these dispatches was undone; one of none is a person's.
-fn is_undone(owners: &[&Dispatch]) -> bool {
-    !owners.is_empty() && owners.iter().all(|owner| owner.rolled_back_by.is_some())
+/// Whether a change of these dispatches was undone; one of none is a person's. What work did before the cut of the rollback that covers it
+/// stands.
+fn is_undone(window: &Window<'_>, owners: &[&Dispatch]) -> bool {
+    let is_gone = |owner: &&Dispatch| owner.undone_from.is_some_and(|cut| window.is_after(cut));
+    !owners.is_empty() && owners.iter().all(is_gone)
 }
 
 /// These dispatches, for people.

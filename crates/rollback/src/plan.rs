@@ -1,6 +1,6 @@
 //! What a rollback will do, named before it is done.
 
-use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId};
+use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
 use ic_dispatch::{Dispatch, DispatchStatus, cancel, dispatch};
 use ic_events::Cut;
 use ic_journal::table::{self, DESCENDANTS, ONLY, REINSTATED, RollbackRecord};
@@ -42,6 +42,8 @@ pub struct Plan {
     pub skips: Vec<Skip>,
     /// Rollbacks of one dispatch each that lie after the cut, though what the dispatch did lies before it: it counts again. Oldest first.
     pub reinstated: Vec<RollbackId>,
+    /// Those of the dispatches that began before the cut and are covered because of what they did after it. Oldest first.
+    pub straddling: Vec<DispatchId>,
 }
 
 /// Plans the rollback of `run` to `to_phase`; reads only.
@@ -102,11 +104,21 @@ pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatc
     let id = dispatch.id.short();
     if let Some(by) = &dispatch.rolled_back_by {
         let by = by.short();
+        let back = format!("bring it back: ic rollback undo {by} --yes");
+        let (part, hint) = match dispatch.undone_in_part_from() {
+            Some(cut) => (
+                format!(", what it did after event {cut}"),
+                format!(
+                    "{back}; or undo the rest of it too, with all that came after: ic undo dispatch:{id} --yes"
+                ),
+            ),
+            None => (String::new(), back),
+        };
         return Err(Diagnosis::new(
             Code::PointTakenBack,
-            format!("The work of the dispatch {id} was rolled back already, by the rollback {by}."),
+            format!("The work of the dispatch {id} was rolled back already{part}, by the rollback {by}."),
         )
-        .hint(format!("bring it back: ic rollback undo {by} --yes"))
+        .hint(hint)
         .detail("dispatch_id", dispatch.id.as_str()));
     }
     if dispatch.status == DispatchStatus::Running {
@@ -162,6 +174,7 @@ fn of_cut(
         failed_agents,
         marked_agents,
         reinstated: reinstated(snapshot, &cut)?,
+        straddling: Vec::new(),
         to_phase: to_phase.to_owned(),
         include_target,
         point: None,
@@ -180,6 +193,36 @@ fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
 }
 
 impl Plan {
+    /// The plan with work that began before the cut too, and the agents that work on it. `straddling`: oldest first.
+    pub(super) fn with_straddling(
+        mut self,
+        snapshot: &Snapshot<'_>,
+        straddling: Vec<Dispatch>,
+    ) -> Result<Self> {
+        if straddling.is_empty() {
+            return Ok(self);
+        }
+        self.straddling = straddling.iter().map(|one| one.id.clone()).collect();
+        let (marked, cancelled): (Vec<_>, Vec<_>) =
+            straddling.into_iter().partition(|one| one.status.is_finished());
+        for (list, more) in
+            [(&mut self.marked_dispatches, marked), (&mut self.cancelled_dispatches, cancelled)]
+        {
+            list.extend(more);
+            list.sort_by_key(|one| one.seq);
+        }
+        let dispatches = self.cancelled_dispatches.iter().chain(&self.marked_dispatches);
+        let agents = agent::taken_back(snapshot, &self.cut, &dispatches.map(|one| &one.id).collect())?;
+        (self.failed_agents, self.marked_agents) =
+            agents.into_iter().partition(|a| a.status == AgentStatus::Active);
+        Ok(self)
+    }
+
+    /// The event after which alone the work of this dispatch is rolled back; `None`: all of it is.
+    pub fn undone_in_part_from(&self, dispatch: &Dispatch) -> Option<Seq> {
+        self.straddling.contains(&dispatch.id).then_some(self.cut.seq)
+    }
+
     /// The epoch that the run will have: another one where the run goes back.
     pub fn next_epoch(&self) -> i64 {
         self.run.epoch + i64::from(self.cut.only.is_none())
@@ -242,6 +285,9 @@ impl Plan {
         if !self.cut.descendants.is_empty() {
             plan[DESCENDANTS] =
                 json!(self.cut.descendants.iter().map(DispatchId::as_str).collect::<Vec<_>>());
+        }
+        if !self.straddling.is_empty() {
+            plan["straddling"] = json!(self.straddling.iter().map(DispatchId::as_str).collect::<Vec<_>>());
         }
         if !self.reinstated.is_empty() {
             plan[REINSTATED] = json!(self.reinstated.iter().map(RollbackId::as_str).collect::<Vec<_>>());

@@ -14,7 +14,8 @@ use super::layers::{self, Site, Work};
 use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Rollback};
 use super::plan::{Counts, Plan};
 use super::refusals::refusals;
-use super::request::{LayeredRequest, Request};
+use super::request::LayeredRequest;
+use super::straddling::{self, Lost};
 
 pub(super) fn plan(
     kernel: &Kernel,
@@ -23,11 +24,10 @@ pub(super) fn plan(
     layers: &[Name],
     watch: &Watch,
 ) -> Result<LayeredRollback> {
-    let mut rollback = kernel.read(|snapshot| {
+    let plan = &kernel.read(|snapshot| {
         kernel.calling_dispatch(snapshot)?;
-        super::apply::planned(kernel, snapshot, &Request { expect_plan: None, ..request.base })
+        super::apply::planned_by_cut(kernel, snapshot, &request.base)
     })?;
-    let plan = &rollback.plan;
     // Nobody says for whom sessions of agents in one tree write: what others may have changed is asked for.
     let of_session = kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &plan.run.id))?;
     let request = &LayeredRequest { beside_runs: request.beside_runs || of_session, ..request.clone() };
@@ -47,7 +47,13 @@ pub(super) fn plan(
         // The rollback is refused as a whole, and says so in one place.
         tree.refusal = None;
     }
-    require_any(kernel, &rollback.plan, &parts)?;
+    parts.lost = match &parts.tree {
+        Some(tree) => Some(Lost::of(kernel, settings, plan, (tree, parts.commits.as_deref()))?),
+        None => None,
+    };
+    let plan = kernel.read(|snapshot| straddling::add(snapshot, plan.clone(), parts.lost.as_ref()))?;
+    require_any(kernel, &plan, &parts)?;
+    let mut rollback = Rollback::planned(plan, request.base.reason);
     refused.extend(refusals(&parts, request));
     if layers != [Name::Workflow] {
         rollback.plan_hash = hash(&rollback, layers, request.force, parts.effects.as_ref(), &parts);

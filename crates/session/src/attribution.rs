@@ -125,7 +125,8 @@ impl Attribution {
         pairs.map(|pair| (&pair[0], &pair[1]))
     }
 
-    fn window<'a>(&'a self, from: &'a Checkpoint, to: &'a Checkpoint) -> Window<'a> {
+    /// The time between two looks.
+    pub fn window<'a>(&'a self, from: &'a Checkpoint, to: &'a Checkpoint) -> Window<'a> {
         // One whose end was never told, and which is older than any tool runs, was cut off with its client.
         let is_cut_off = |call: &&Call| {
             call.ended_seq.is_none() && from.created_at.millis() - call.created_at.millis() > LONGEST_CALL
@@ -177,6 +178,12 @@ impl<'a> Window<'a> {
         };
         let own: Vec<&Dispatch> = self.in_calls.iter().filter(says_so).copied().collect();
         if own.is_empty() { self.in_calls.clone() } else { own }
+    }
+
+    /// Whether it lies after the cut of a rollback.
+    pub fn is_after(&self, cut: Seq) -> bool {
+        // The look of an advance is the event before it, and that of a point the one after it.
+        self.from.seq >= cut || self.from.advance_seq == Some(cut)
     }
 
     /// Whether a restore changed the tree, and nobody's work.

@@ -48,6 +48,8 @@ pub struct Dispatch {
     pub finished_at: Option<Timestamp>,
     /// The rollback that took it back.
     pub rolled_back_by: Option<RollbackId>,
+    /// The cut of that rollback: what was done until this event stands, where the work began before it.
+    pub undone_from: Option<Seq>,
 }
 
 /// The process of a worker.
@@ -100,7 +102,8 @@ impl Tokens {
 impl Dispatch {
     pub(crate) const COLUMNS: &'static str = "id, seq, run_id, phase, epoch, status, agent_type, name, model, \
         prompt_file, pid, summary, verdict, error, tokens_in, tokens_out, tokens_cache, created_at, started_at, \
-        finished_at, rolled_back_by, pid_start_time, pid_boot_id, started_seq, finished_seq, parent_id";
+        finished_at, rolled_back_by, pid_start_time, pid_boot_id, started_seq, finished_seq, parent_id, \
+        (SELECT b.cut_seq FROM rollbacks b WHERE b.id = dispatches.rolled_back_by)";
 
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
         let verdict = match row.get::<Option<String>>(12)? {
@@ -132,12 +135,18 @@ impl Dispatch {
             rolled_back_by: row.get::<Option<String>>(20)?.map(RollbackId::from_ledger),
             started_seq: row.get(23)?,
             finished_seq: row.get(24)?,
+            undone_from: row.get(26)?,
         })
     }
 
     /// The event that decides what it belongs to: the one that began it, else the one that created it.
     pub fn place(&self) -> Seq {
         self.started_seq.unwrap_or(self.seq)
+    }
+
+    /// The cut of the rollback that took back only what it did after that event; `None`: it stands, or all of it was rolled back.
+    pub fn undone_in_part_from(&self) -> Option<Seq> {
+        self.undone_from.filter(|cut| self.place() <= *cut)
     }
 
     /// The number of its process.

@@ -46,6 +46,8 @@ shape! {
         tokens: TokensJson = dispatch.tokens.into(),
         /// The rollback that undid it: its reports do not count any more. Null: it counts.
         rolled_back_by: Option<String> = dispatch.rolled_back_by.as_ref().map(ToString::to_string),
+        /// It began before this event, and the rollback undid only what it did after it. Null: all of it, or nothing.
+        undone_from: Option<i64> = dispatch.undone_in_part_from(),
         seq: i64 = dispatch.seq,
         created_at: String = dispatch.created_at.to_string(),
         started_at: Option<String> = dispatch.started_at.map(|t| t.to_string()),
@@ -189,6 +191,7 @@ pub(crate) fn card(dispatch: &Dispatch, commits: &[RecordedCommit], files: &[Rec
     if tokens.input + tokens.output + tokens.cache > 0 {
         line("tokens", Some(format!("{} in, {} out, {} cached", tokens.input, tokens.output, tokens.cache)));
     }
+    line("undone", dispatch.undone_in_part_from().map(|cut| format!("what it did after event {cut}")));
     line("run", Some(dispatch.run_id.to_string()));
     line("id", Some(dispatch.id.to_string()));
     for commit in commits {

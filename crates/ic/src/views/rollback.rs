@@ -53,9 +53,9 @@ shape! {
         /// In chain order; the target only with --include-target. None where the run goes back to a point: the event decides, not the phase.
         rolled_back_phases: Vec<String> = plan.cut.phases.clone(),
         /// They had not ended.
-        cancelled_dispatches: Vec<DispatchRef> = plan.cancelled_dispatches.iter().map(Into::into).collect(),
+        cancelled_dispatches: Vec<DispatchRef> = DispatchRef::all(plan, &plan.cancelled_dispatches),
         /// They had ended and keep their status.
-        marked_dispatches: Vec<DispatchRef> = plan.marked_dispatches.iter().map(Into::into).collect(),
+        marked_dispatches: Vec<DispatchRef> = DispatchRef::all(plan, &plan.marked_dispatches),
         marked_artifacts: Vec<ArtifactRef> = plan.artifacts.iter().map(Into::into).collect(),
         /// They were active.
         failed_agents: Vec<AgentRef> = plan.failed_agents.iter().map(Into::into).collect(),
@@ -109,11 +109,14 @@ shape! {
         skips: usize = counts.skips,
     }
 
-    struct DispatchRef from dispatch: &Dispatch {
+    struct DispatchRef from (dispatch: &Dispatch, undone_from: Option<i64>) {
         id: String = dispatch.id.to_string(),
         name: Option<String> = dispatch.work.name.clone(),
         phase: String = dispatch.phase.clone(),
         status: &'static str as ic_dispatch::DispatchStatus = dispatch.status.as_str(),
+        /// It began before this event, and only what it did after it goes. Left out where all of it does.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        undone_from: Option<i64> = undone_from,
     }
 
     struct ArtifactRef from artifact: &Artifact {
@@ -146,6 +149,12 @@ shape! {
         hint: Option<String> = refusal.error.get_hint().map(ToString::to_string),
         /// The flag that overrides it; null: nothing can.
         flag: Option<&'static str> = refusal.flag,
+    }
+}
+
+impl DispatchRef {
+    fn all(plan: &Plan, dispatches: &[Dispatch]) -> Vec<Self> {
+        dispatches.iter().map(|one| Self::new(one, plan.undone_in_part_from(one))).collect()
     }
 }
 
@@ -296,8 +305,18 @@ fn details(plan: &Plan, has_effects: bool) -> String {
             s.reason.as_deref().unwrap_or("").into(),
         ]);
     }
-    let text = table.render(where_nothing_is_marked(plan, has_effects));
+    let mut text = table.render(where_nothing_is_marked(plan, has_effects));
+    text += &straddling(plan);
     text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+/// Which of the dispatches above began before what the run goes back to.
+fn straddling(plan: &Plan) -> String {
+    let ids: Vec<&str> = plan.straddling.iter().map(|id| id.short()).collect();
+    let Some(all) = (!ids.is_empty()).then(|| ids.join(", ")) else { return String::new() };
+    format!(
+        "began before that and worked on after it: {all}; what was done before stays, but counts no more\n"
+    )
 }
 
 /// What changes in the record where it marks nothing.

@@ -86,6 +86,7 @@ impl From<Work> for Parts {
             commits: work.commits,
             own_commits: work.own_commits,
             data: work.data,
+            lost: None,
         }
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Row {
     time: u64,
     /// When it ended with a verdict, and whether that is pass.
     verdict: Option<(u64, bool)>,
+    /// When it reported a commit last.
+    recorded: Option<u64>,
 }
 
 /// What a rollback names.
@@ -138,6 +140,7 @@ impl Model {
             phase: phase.unwrap_or(self.at),
             time: self.tick(),
             verdict: None,
+            recorded: None,
         })
     }
 
@@ -202,6 +205,7 @@ impl Model {
     pub(super) fn record(&mut self, i: usize, sha: String) -> bool {
         let time = self.tick();
         self.commits.push((time, sha));
+        self.dispatches[i].recorded = Some(time);
         self.dispatches[i].marked
     }
 
@@ -264,7 +268,10 @@ impl Model {
 
     fn takes(&self, row: &Row, to: usize, include: bool) -> bool {
         let labelled = row.phase <= self.at && (row.phase > to || (include && row.phase == to));
-        !row.marked && (row.time > self.cut(to, include) || labelled)
+        let cut = self.cut(to, include);
+        // Its commits are among those that are to be reverted.
+        let is_reverted = row.recorded.is_some_and(|time| time > cut);
+        !row.marked && (row.time > cut || labelled || is_reverted)
     }
 
     pub(super) fn apply(&mut self, to: usize, include: bool) {
