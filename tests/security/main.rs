@@ -1,5 +1,6 @@
 //! What others may have prepared, and what must not be written down: `docs/SECURITY.md` names these tests.
 
+mod closed;
 mod files;
 mod git;
 mod ledgers;

@@ -11,7 +11,7 @@ use crate::world::{bare, below, give_away, is_root};
 const UMASKS: [&str; 7] = ["0000", "0022", "0077", "0177", "0277", "0377", "0777"];
 
 /// Runs a call under an umask, as the user 12345 if that is asked for.
-fn under(cli: &Cli, umask: &str, as_other: bool, arguments: &[&str]) -> Outcome {
+pub(crate) fn under(cli: &Cli, umask: &str, as_other: bool, arguments: &[&str]) -> Outcome {
     let call = cli.command(arguments);
     let program = if as_other { cli.home().join("ic") } else { PathBuf::from(call.get_program()) };
     let mut shell = if as_other {
@@ -28,7 +28,7 @@ fn under(cli: &Cli, umask: &str, as_other: bool, arguments: &[&str]) -> Outcome 
 }
 
 /// Whether tests may be another user; if not, that is printed.
-fn may_be_another() -> bool {
+pub(crate) fn may_be_another() -> bool {
     let may = is_root() && Command::new("setpriv").arg("--version").output().is_ok();
     if !may {
         println!("skipped: this needs root and setpriv, to be another user");
@@ -37,7 +37,7 @@ fn may_be_another() -> bool {
 }
 
 /// Gives the project to another user, with a program that they can start.
-fn hand_over(cli: &Cli) {
+pub(crate) fn hand_over(cli: &Cli) {
     std::fs::copy(env!("CARGO_BIN_EXE_ic"), cli.home().join("ic")).expect("a copy of the program");
     let open =
         |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("its mode");
@@ -80,7 +80,7 @@ fn work(cli: &Cli, umask: &str, as_other: bool) {
     ok(&["checkpoint", "verify", "--read-data"]);
 }
 
-fn under_shell(cli: &Cli, as_other: bool, script: &str) -> Outcome {
+pub(crate) fn under_shell(cli: &Cli, as_other: bool, script: &str) -> Outcome {
     let mut shell = Command::new(if as_other { "setpriv" } else { "/bin/sh" });
     if as_other {
         shell.args(["--reuid", "12345", "--regid", "12345", "--clear-groups", "/bin/sh"]);

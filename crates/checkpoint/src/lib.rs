@@ -5,6 +5,7 @@
 pub mod attributes;
 mod caches;
 pub mod capture;
+mod closed;
 pub mod diff;
 pub mod git;
 pub mod lock;

@@ -23,6 +23,7 @@ use rustix::io::Errno;
 use self::access::{OpenedUp, Temporary, is_same};
 use self::found::{found, stat_of};
 use crate::attributes::{Attributes, Owner};
+use crate::closed;
 use crate::names::is_like_git;
 
 mod access;
@@ -131,7 +132,12 @@ impl RootDir {
         check_path(path).map_err(io::Error::other)?;
         let (parent, name) = split(path);
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(openat(&self.directory(parent)?, name, flags, Mode::empty())?);
+        let directory = self.directory(parent)?;
+        let fd = match openat(&directory, name, flags, Mode::empty()) {
+            Err(Errno::ACCESS) if access == OFlags::RDONLY => closed::open_file(&directory, name),
+            opened => opened,
+        };
+        let file = File::from(fd?);
         if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::INVAL.into()) }
     }
 

@@ -17,6 +17,7 @@ use super::file::{self, Outcome, Subject, Way};
 use super::look::is_ours;
 use super::rules::Level;
 use super::visit::{Place, Todo, Visited, Walk};
+use crate::closed;
 use crate::pool;
 use crate::tree::Reason;
 use crate::tree::join;
@@ -138,13 +139,22 @@ impl Walk<'_> {
             return Ok(Entered::Known(Some(entered(Some(visited)))));
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Further below, a directory is found again through the one in it, which is closed by then.
+        let closed = if place.depth < HELD { closed::open_directory(&place.fd, name) } else { Ok(None) };
+        let mut opened = None;
         let fd = match openat(&place.fd, name, flags, Mode::empty()) {
+            _ if matches!(closed, Ok(Some(_))) => {
+                let Ok(Some((fd, guard))) = closed else { return Ok(Entered::Known(None)) };
+                opened = Some(guard);
+                fd
+            }
             Ok(fd) => fd,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Entered::Known(None)),
             Err(e) if !is_ours(e) => return Ok(Entered::Known(Some(passed(Reason::Unreadable)))),
             Err(e) => return Err(io::Error::from(e)).while_doing(|| self.reading(&place.path, name)),
         };
-        Ok(Entered::Open(Place { fd, path, depth: place.depth + 1, above: level.clone(), is_ignored, old }))
+        let (depth, above) = (place.depth + 1, level.clone());
+        Ok(Entered::Open(Place { fd, path, depth, above, is_ignored, old, opened }))
     }
 
     fn read(&self, place: &Place, name: &[u8], key: &Key, way: Way) -> Result<Option<(Seen<'static>, bool)>> {

@@ -17,6 +17,7 @@ use rustix::fs::{Mode, OFlags, fstat, openat};
 use super::cache::Key;
 use super::look::is_ours;
 use crate::attributes::{Attributes, Owner};
+use crate::closed;
 use crate::objects::Writer;
 use crate::scratch::LazyScratch;
 
@@ -87,6 +88,10 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) => {
                 return Ok(Outcome::Gone);
             }
+            Err(rustix::io::Errno::ACCESS) => match closed::open_file(subject.directory, subject.name) {
+                Ok(fd) => File::from(fd),
+                Err(_) => return Ok(Outcome::Unreadable),
+            },
             Err(e) if !is_ours(e) => return Ok(Outcome::Unreadable),
             Err(e) => return Err(io::Error::from(e)).while_doing(|| reading(subject.name)),
         };

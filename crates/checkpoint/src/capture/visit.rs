@@ -14,6 +14,7 @@ use super::mapped::Maps;
 use super::options::{Options, Progress};
 use super::rules::{Level, Rules};
 use crate::attributes::Owner;
+use crate::closed::Opened;
 use crate::objects::{Objects, Writer};
 use crate::scratch::LazyScratch;
 
@@ -67,6 +68,8 @@ pub(crate) struct Place {
     pub(super) above: Arc<Level>,
     pub(super) is_ignored: bool,
     pub(super) old: Option<u64>,
+    /// Its owner had closed it to himself, and it is open as long as it is walked.
+    pub(super) opened: Option<Opened>,
 }
 
 /// What is to be done about a name.

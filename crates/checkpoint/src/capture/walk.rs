@@ -27,7 +27,8 @@ impl Walk<'_> {
     /// Walks everything; `old` is where the root's record lies in the last cache.
     pub(crate) fn root(&self, fd: OwnedFd, old: u64) -> Result<Visited> {
         let old = self.cache.map(|_| old);
-        let place = Place { fd, path: Vec::new(), depth: 0, above: self.rules.top(), is_ignored: false, old };
+        let (path, above) = (Vec::new(), self.rules.top());
+        let place = Place { fd, path, depth: 0, above, is_ignored: false, old, opened: None };
         let visit = || self.visit(place);
         let visited = if self.is_small() { pool::run_alone(visit) } else { pool::run(visit) };
         visited?
@@ -55,7 +56,10 @@ impl Walk<'_> {
     ///
     /// Its handle is returned too: through it its parent finds back, which may have closed its own (see [`HELD`]).
     pub(super) fn visit(&self, place: Place) -> Result<(Option<Visited>, OwnedFd)> {
-        let Some(stat) = self.readable(&place, fstat(&place.fd))? else { return Ok((None, place.fd)) };
+        let Some(mut stat) = self.readable(&place, fstat(&place.fd))? else { return Ok((None, place.fd)) };
+        if let Some(opened) = &place.opened {
+            stat.st_mode = stat.st_mode & !0o7777 | opened.mode();
+        }
         let key = Key::of(&stat);
         let lying = place.old.and_then(|at| self.cache?.record(at));
         let old = lying.as_ref().and_then(Lying::read);

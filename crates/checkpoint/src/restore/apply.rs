@@ -16,12 +16,18 @@ use super::sparse::Sparse;
 use crate::attributes::Attributes;
 use crate::manifest::PathText;
 use crate::objects::{Objects, hash_of};
-use crate::rootfs::{Found, Looks, RootDir};
+use crate::rootfs::{Found, Looks, MAKE, RootDir, Stat};
 
 mod files;
 mod group;
 
 use self::group::Group;
+
+/// What the owner of a file needs to read it.
+const READ: u32 = 0o400;
+
+/// What the owner of a directory needs to reach what is in it.
+const ENTER: u32 = 0o100;
 
 /// What became of a plan.
 #[derive(Debug, Default)]
@@ -54,6 +60,8 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
     let grouped = groups.iter().flat_map(Group::steps).map(|(_, step)| step.path.0.as_slice()).collect();
     let applier = Applier { objects, root, prefix: temporary_prefix(id), grouped, dresses: plan.attributes };
     let mut failed: Vec<Option<Diagnosis>> = plan.steps.iter().map(|_| None).collect();
+    // From the top down: what lies in a directory that its owner has closed to himself is not found.
+    applier.open_up(plan);
     // Before anything is made: what a group needs gone must be gone on the disk, too, when its database comes.
     for group in &groups {
         group.note(applier.clear(group), &mut failed);
@@ -121,6 +129,22 @@ struct Applier<'a> {
 }
 
 impl Applier<'_> {
+    /// Opens the directories that a change is in and that nobody may enter. Each gets its own bits by its step, or as one that is closed again.
+    fn open_up(&self, plan: &Plan) {
+        let of_step = |step: &Step| match step.before {
+            Some(Node::Directory { mode, .. }) => Some((step.path.clone(), mode)),
+            _ => None,
+        };
+        let mut closed: Vec<(PathText, u32)> =
+            plan.steps.iter().filter_map(of_step).chain(plan.closed.iter().cloned()).collect();
+        closed.retain(|(_, mode)| mode & ENTER == 0);
+        closed.sort();
+        for (path, mode) in closed {
+            // Where it fails, what is to be done in it says why.
+            let _ = self.root.set_mode(&path.0, mode | MAKE, &|now| matches!(now, Found::Directory(_)));
+        }
+    }
+
     fn remove(&self, step: &Step) -> Result<()> {
         let path = &step.path.0;
         let Some(before) = &step.before else { return Ok(()) };
@@ -351,7 +375,13 @@ impl Applier<'_> {
 
 /// Whether a path is as it was found a moment ago.
 fn same(now: &Found, before: &Found) -> bool {
-    now == before
+    match (now, before) {
+        // To read what its owner has closed to himself changes its inode.
+        (Found::File(now), Found::File(before)) if before.mode & READ == 0 => {
+            *now == Stat { ctime: now.ctime, ..*before }
+        }
+        _ => now == before,
+    }
 }
 
 /// What tells that a path cannot become another name of a file.
