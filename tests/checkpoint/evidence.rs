@@ -9,7 +9,7 @@ use std::path::Path;
 use ic_testkit::{Cli, Database, write_in};
 use rustix::fs::{FileType, Mode};
 
-use crate::world::{create, project, restore, step, told, tree};
+use crate::world::{create, project, restore, restore_in_part, step, told, tree};
 
 fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| format!("({e})"))
@@ -109,7 +109,7 @@ fn a_large_file_that_was_left_out_is_left_alone_and_one_that_grew_comes_back_sma
     fs::write(&shrank, "small now").expect("a small file");
     let new = cli.root().join("new.bin");
     oversize(&new);
-    let report = restore(&cli, &target);
+    let report = restore_in_part(&cli, &target);
     assert_eq!(text(&grew), "small", "{report}");
     assert_eq!(text(&shrank), "small now", "{report}");
     assert_eq!(fs::metadata(&new).expect("the new file").len(), 11 << 20, "{report}");
@@ -128,7 +128,7 @@ fn secrets_are_never_touched() {
     let new = write_in(cli.root(), "service/.env.local", "B=1");
     let key = write_in(cli.root(), "id_ed25519", "a key");
     let plain = write_in(cli.root(), "service/app.yml", "made since");
-    let report = restore(&cli, &target);
+    let report = restore_in_part(&cli, &target);
     assert_eq!(
         (text(&old), text(&new), text(&key)),
         ("A=2".into(), "B=1".into(), "a key".into()),

@@ -17,6 +17,7 @@ mod forest;
 mod full;
 mod ignored;
 mod kill;
+mod large;
 mod ledgers;
 mod left_locks;
 mod leftovers;

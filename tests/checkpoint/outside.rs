@@ -16,7 +16,7 @@ use ic_store::OpenOptions;
 use ic_testkit::{Cli, Ending, rounds};
 
 use crate::snapshot::Snapshot;
-use crate::world::{create, project, restore, step, told, tree};
+use crate::world::{create, project, restore, restore_in_part, step, told, tree};
 
 /// A directory beside the project, with the same names in it as the project's own.
 fn outside(cli: &Cli) -> PathBuf {
@@ -262,11 +262,11 @@ fn a_name_that_some_file_system_takes_for_git_is_named_when_it_is_captured_and_n
         fs::rename(cli.home().join("fixtures"), cli.root().join("fixtures")).expect("move it back");
         empty
     };
-    restore(&cli, &empty);
+    restore_in_part(&cli, &empty);
     assert_eq!(fs::read(cli.root().join("fixtures/.GIT/config")).expect("it stays"), b"precious");
     fs::remove_dir_all(cli.root().join("fixtures")).expect("remove it");
-    let promised = cli.json(["checkpoint", "restore", &id, "--dry-run", "--json"]);
-    let done = restore(&cli, &id);
+    let promised = cli.run(["checkpoint", "restore", &id, "--dry-run", "--json"]).json();
+    let done = restore_in_part(&cli, &id);
     assert_eq!(promised["changes"], done["changes"], "the preview promises what is done");
     assert!(cli.root().join("fixtures/.Git-not").exists() && !cli.root().join("fixtures/.GIT").exists());
 }

@@ -23,6 +23,15 @@ pub(crate) fn restore(cli: &Cli, id: &str) -> Value {
     done(cli.json(["checkpoint", "restore", id, "--yes", "--json"]))
 }
 
+/// Restores a checkpoint that does not have all that changed since: the exit says so.
+pub(crate) fn restore_in_part(cli: &Cli, id: &str) -> Value {
+    let outcome = cli.run(["checkpoint", "restore", id, "--yes", "--json"]);
+    let report = outcome.json();
+    assert_eq!((outcome.code, report["status"].as_str()), (Some(4), Some("partial")), "{report}");
+    assert_eq!(report["failed"], Value::Array(Vec::new()), "{report}");
+    report
+}
+
 /// `undo` or `redo`, which must wholly succeed.
 pub(crate) fn step(cli: &Cli, verb: &str) -> Value {
     done(cli.json(["checkpoint", verb, "--yes", "--json"]))

@@ -12,6 +12,7 @@ pub(crate) mod error;
 mod files;
 pub(crate) mod index;
 mod index_file;
+mod large;
 mod log;
 mod own_refs;
 mod pack;
@@ -33,6 +34,7 @@ pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losse
 pub use commits::{
     Commit, Described, commits, commits_between, described, has_changes, moved_submodules, stashed_paths,
 };
+pub use large::{blobs_of, copy_content};
 pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, is_ref, log_of, log_since};
 pub use own_refs::forget as forget_refs;
 pub use pack::{Before, Kept};

@@ -64,6 +64,23 @@ pub struct Skipped {
     pub path: PathText,
     /// Why: the text of a [`crate::tree::Reason`].
     pub reason: String,
+    /// What tells this state of the file from another; `None`: an older version did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+    /// Where git has its content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitContent>,
+}
+
+/// The content of a file, as git has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitContent {
+    /// The name of the blob that the index had for it.
+    pub oid: String,
+    /// How long the file was, in bytes.
+    pub size: u64,
+    /// Its permission bits.
+    pub mode: u32,
 }
 
 /// What a checkpoint's row does not hold.

@@ -4,6 +4,7 @@
 mod branch;
 mod commits;
 mod history;
+mod passed_over;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,6 +29,7 @@ use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
 use commits::{commits_of, heads_between, leave_brought, leave_unstashed};
 pub(crate) use history::{made_again, put_back};
+use passed_over::Differences;
 
 /// The tree before a dispatch, and what the dispatch did to it.
 pub(super) struct OwnWork {
@@ -254,9 +256,9 @@ pub(super) fn files_of<'c>(effects: impl Iterator<Item = &'c Compensation>) -> B
 /// What differs between the looks at the tree, as far as it is of the work.
 fn changes_of(workspace: &Workspace<'_>, attribution: &Attribution, ids: &[DispatchId]) -> Result<Own> {
     let mut changes = Own::default();
+    let mut differences = Differences::new(workspace);
     for window in attribution.windows() {
-        let trees = (Some(&window.from.tree), Some(&window.to.tree));
-        diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
+        for difference in differences.between(window.from, window.to)? {
             let owners = window.owners(&difference.path);
             let others: Vec<&Dispatch> =
                 owners.iter().filter(|one| !ids.contains(&one.id)).copied().collect();
@@ -271,9 +273,9 @@ fn changes_of(workspace: &Workspace<'_>, attribution: &Attribution, ids: &[Dispa
                 (false, others) if !is_undone(&window, others) => changes.add_since(difference),
                 _ => {}
             }
-            Ok(())
-        })?;
+        }
     }
+    changes.sources = differences.sources;
     Ok(changes)
 }
 

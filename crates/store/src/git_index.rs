@@ -70,6 +70,8 @@ pub struct IndexEntry {
     pub mode: u32,
     /// How long the file was when git saw last that it is what the entry says; 0 where it has to look again.
     pub size: u32,
+    /// When the file was last written by then, in seconds and nanoseconds.
+    pub written_at: (u32, u32),
     /// Its path, from the top of the work tree. In a split index, what replaces an entry of the other file has none.
     pub path: Vec<u8>,
     oid: [u8; LONGEST_HASH],
@@ -157,10 +159,11 @@ impl<R: BufRead> IndexEntries<R> {
         let mut oid = [0; LONGEST_HASH];
         oid[..self.hash_length].copy_from_slice(&fixed[STAT..STAT + self.hash_length]);
         let (mode, size) = (number(fixed, 24), number(fixed, 36));
+        let written_at = (number(fixed, 8), number(fixed, 12));
         self.read_path(length, flags & LONGEST_SAID)?;
         let extended = u16::from_be_bytes(extended);
         let (path, hash_length) = (self.path.clone(), self.hash_length);
-        Ok(Some(IndexEntry { mode, size, path, oid, hash_length, flags, extended }))
+        Ok(Some(IndexEntry { mode, size, written_at, path, oid, hash_length, flags, extended }))
     }
 
     /// What follows the entries that were read.

@@ -170,6 +170,7 @@ impl Taken {
             None => Ok(Seen { seq: newest_seq, is_certain: self.is_as_newest }),
             Some(shot)
                 if shot.manifest.git.is_none()
+                    && !shot.has_changed_gaps
                     && newest.is_some_and(|newest| newest.tree == shot.captured.root) =>
             {
                 Ok(Seen { seq: newest_seq, is_certain: true })

@@ -6,6 +6,7 @@ pub mod auto;
 pub mod backup;
 pub mod contents;
 mod create;
+pub mod gaps;
 mod git;
 pub mod health;
 mod held;

@@ -9,7 +9,7 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
 use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions, Seen};
 use ic_checkpoint::diff::{self, Change};
 use ic_checkpoint::git::{self, Asked, Before, Clean, Look};
-use ic_checkpoint::manifest::{Changed, Manifest, PathText, Skipped};
+use ic_checkpoint::manifest::{Changed, Manifest, PathText};
 use ic_checkpoint::objects::Writer;
 use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
 use ic_phase::Run;
@@ -35,6 +35,8 @@ pub struct Shot {
     pub(super) settled: bool,
     took: Duration,
     id: CheckpointId,
+    /// Files that it passed over are not as the picture before it says.
+    pub(super) has_changed_gaps: bool,
     /// It is a checkpoint already: nothing is recorded again.
     pub(super) is_recorded: bool,
     /// What went less well.
@@ -143,12 +145,14 @@ impl Workspace<'_> {
         let Looked { captured, seen, asked, ahead } = self.see(&purpose, asks, &writer, progress)?;
         let is_stored = writer.stores_all();
         writer.expose()?;
+        let (manifest, has_changed_gaps) = self.manifest(&captured, parent.as_ref())?;
         let mut shot = Shot {
             root: self.root.clone(),
             kind: purpose.kind,
             link: purpose.link,
             parent: parent.as_ref().map(|parent| parent.id.clone()),
-            manifest: self.manifest(&captured, parent.as_ref())?,
+            manifest,
+            has_changed_gaps,
             warnings: captured.doubts.iter().map(|message| doubt(message)).collect(),
             captured,
             manifest_hash: ic_events::Hash::default(),
@@ -241,7 +245,8 @@ impl Workspace<'_> {
         Ok(Looked { captured, seen, asked, ahead })
     }
 
-    fn manifest(&self, captured: &Captured, parent: Option<&Checkpoint>) -> Result<Manifest> {
+    /// What the row does not hold, and whether it is news of files that are passed over.
+    fn manifest(&self, captured: &Captured, parent: Option<&Checkpoint>) -> Result<(Manifest, bool)> {
         let changes = match parent {
             None => None,
             Some(parent) => {
@@ -262,18 +267,20 @@ impl Workspace<'_> {
                 Some(changes)
             }
         };
-        let skipped = |(path, reason): &(Vec<u8>, ic_checkpoint::tree::Reason)| Skipped {
-            path: PathText(path.clone()),
-            reason: reason.as_str().to_owned(),
-        };
-        Ok(Manifest {
-            skipped: captured.skipped.iter().map(skipped).collect(),
+        // One that was pruned says nothing any more.
+        let before = parent.filter(|parent| !parent.complete && !captured.skipped.is_empty());
+        let before = before.and_then(|before| Manifest::read(&self.objects, &before.manifest).ok());
+        let skipped = self.gaps(captured, before.as_ref());
+        let has_changed_gaps = before.is_some_and(|before| before.skipped != skipped);
+        let manifest = Manifest {
+            skipped,
             unsettled: captured.unsettled.iter().cloned().map(PathText).collect(),
             nested_git: captured.nested_git.iter().cloned().map(PathText).collect(),
             changes,
             git: None,
             attributes: true,
-        })
+        };
+        Ok((manifest, has_changed_gaps))
     }
 }
 

@@ -140,7 +140,10 @@ fn of_file<T>(git: &Git<'_>, read: impl FnOnce(Vec<IndexEntry>) -> T) -> Option<
 }
 
 /// The entries that are meant; `None` where the file is not of the usual form.
-fn entries_where(git: &Git<'_>, is_meant: impl Fn(&IndexEntry) -> bool) -> Option<Vec<IndexEntry>> {
+pub(super) fn entries_where(
+    git: &Git<'_>,
+    is_meant: impl Fn(&IndexEntry) -> bool,
+) -> Option<Vec<IndexEntry>> {
     let dirs = ic_store::git_dirs(git.root)?;
     let bytes = match git.index {
         Some(path) => index_file::bytes(path)?,

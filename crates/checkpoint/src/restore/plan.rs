@@ -155,6 +155,17 @@ impl Step {
     }
 }
 
+impl Plan {
+    /// Names a path that stays though it changed since the target was taken.
+    pub fn leave_changed(&mut self, path: PathText, why: String) {
+        // What stays with the directory that it lies in is named with that.
+        if !self.skipped.iter().any(|(skipped, _)| is_at_or_below(&path.0, &skipped.0)) {
+            self.skipped.push((path.clone(), why));
+        }
+        self.left_changed.push(path);
+    }
+}
+
 /// What a restore does, in the order of paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -162,6 +173,9 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Paths that differ and are left alone, and why.
     pub skipped: Vec<(PathText, String)>,
+    /// Paths that changed since the target was taken and stay, because nobody has their content: the restore is not complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_changed: Vec<PathText>,
     /// What the target had at a path and does not come back with it, because no checkpoint holds it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_kept: Vec<(PathText, String)>,

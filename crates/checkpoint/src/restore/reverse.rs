@@ -35,6 +35,8 @@ pub struct Reversed {
     pub conflicts: Vec<(Vec<u8>, String)>,
     /// Paths that stay as they are though the work changed them, and why.
     pub left: Vec<(Vec<u8>, String)>,
+    /// As `left`, of what changed and whose content no checkpoint holds.
+    pub gaps: Vec<(Vec<u8>, String)>,
     /// Merged texts, which no checkpoint holds yet.
     pub texts: Vec<Vec<u8>>,
 }
@@ -152,7 +154,7 @@ impl Work<'_> {
                 state
             }
             Back::Stays(why) => {
-                self.reversed.left.push((path.to_vec(), why));
+                self.reversed.gaps.push((path.to_vec(), why));
                 return Ok(());
             }
             Back::Conflict(why) => {

@@ -169,6 +169,9 @@ fn finish(
     if let Some(refusal) = whole.refusals.first() {
         return Ok(Exit::from(refusal.error.kind()));
     }
+    if whole.parts.tree.as_ref().is_some_and(ic_worktree::Report::is_partial) {
+        return Ok(Exit::Partly);
+    }
     Ok(match whole.status {
         LayeredStatus::Planned | LayeredStatus::RolledBack => Exit::Done,
         LayeredStatus::RollingBack => Exit::Partly,

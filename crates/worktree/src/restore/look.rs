@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use ic_base::{Result, Seq};
 use ic_checkpoint::diff::{self, Difference, Finder, State};
-use ic_checkpoint::manifest::{Manifest, PathText};
+use ic_checkpoint::manifest::{Manifest, PathText, Skipped};
 use ic_checkpoint::record::{self, Checkpoint, Kind as CheckpointKind, Link};
 use ic_checkpoint::restore::plan::{self, Limits, Node, Plan, is_at_or_below};
 use ic_checkpoint::restore::{Strategy, database};
@@ -13,6 +13,7 @@ use ic_checkpoint::rootfs::RootDir;
 use ic_checkpoint::tree::Reason;
 use ic_events::Hash;
 
+use super::super::gaps;
 use super::super::shot::{GitPart, Open, Purpose, Shot};
 use super::super::workspace::{Warning, Workspace};
 use super::request::Watch;
@@ -90,6 +91,7 @@ impl Workspace<'_> {
         let mut differences = self.differences(&open.shot, target)?;
         let mut hidden = plan::must_be_saved(&differences, limits);
         hidden.extend(self.hidden_of(own.iter(), &open.shot)?);
+        hidden.extend(self.made_in_git(target, &open.shot, limits)?);
         let root = RootDir::open(&self.root)?;
         let found = database::touched(&self.objects, &root, &usual, &target.tree, &differences, limits)?;
         for stranger in found.strangers {
@@ -128,6 +130,18 @@ impl Workspace<'_> {
         }
         limits.sides.extend(one.sides.iter().map(|side| side.0.clone()));
         Ok(())
+    }
+
+    /// Files that a picture passed over, that git has, and that the target does not have: they can go, once they are saved.
+    fn made_in_git(&self, target: &Checkpoint, shot: &Shot, limits: &Limits) -> Result<Vec<Vec<u8>>> {
+        let mut there = Finder::new(&self.objects, &target.tree)?;
+        let mut made = Vec::new();
+        for gap in shot.manifest.skipped.iter().filter(|gap| gap.git.is_some()) {
+            if limits.covers(&gap.path.0) && there.find(&gap.path.0)?.is_none() {
+                made.push(gap.path.0.clone());
+            }
+        }
+        Ok(made)
     }
 
     /// Those of the paths that a picture passed over, what lies in git's own directories and in the store excepted.
@@ -232,11 +246,16 @@ impl Workspace<'_> {
             .filter_map(|path| path.iter().rposition(|b| *b == b'/').map(|at| &path[..at]))
             .filter(|parent| !steps.contains(parent))
             .collect();
+        let mut above: BTreeSet<&[u8]> = BTreeSet::new();
+        for path in &steps {
+            let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+            above.extend(ends.map(|end| &path[..end]).filter(|parent| !steps.contains(parent)));
+        }
         let mut closed = Vec::new();
         let mut finder = Finder::new(&self.objects, now)?;
-        for parent in parents {
+        for parent in above {
             if let Some(State::Directory { mode, .. }) = finder.find(parent)?
-                && mode & 0o300 != 0o300
+                && (mode & 0o100 == 0 || parents.contains(parent) && mode & 0o300 != 0o300)
             {
                 closed.push((PathText(parent.to_vec()), mode));
             }
@@ -258,9 +277,17 @@ impl Workspace<'_> {
         if !strategy.has_files() {
             return Ok(Vec::new());
         }
-        let then = Manifest::read(&self.objects, &target.manifest)?.skipped;
+        let mut then = Manifest::read(&self.objects, &target.manifest)?.skipped;
+        let here: BTreeMap<&PathText, &Skipped> =
+            shot.manifest.skipped.iter().map(|gap| (&gap.path, gap)).collect();
+        // Of those that are as they were there is nothing to say.
+        let is_same = |gap: &Skipped| {
+            here.get(&gap.path).is_some_and(|now| gaps::compare(gap, now) == gaps::Known::Same)
+        };
+        let same: BTreeSet<PathText> = then.extract_if(.., |gap| is_same(gap)).map(|gap| gap.path).collect();
         let now =
             shot.captured.skipped.iter().map(|(path, reason)| (path.clone(), reason.as_str().to_owned()));
+        let now = now.filter(|(path, _)| !same.contains(&PathText(path.clone())));
         let gaps: BTreeMap<Vec<u8>, String> =
             then.into_iter().map(|gap| (gap.path.0, gap.reason)).chain(now).collect();
         let steps: BTreeSet<&[u8]> = plan.steps.iter().map(|step| step.path.0.as_slice()).collect();

@@ -76,6 +76,13 @@ pub struct Conflict {
     pub reason: String,
 }
 
+impl Report {
+    /// Whether something is not as it was, and cannot be restored: it is named.
+    pub fn is_partial(&self) -> bool {
+        self.lacks_any || !self.plan.not_kept.is_empty()
+    }
+}
+
 /// What a restore did, or would do.
 #[derive(Debug)]
 pub struct Report {
@@ -109,7 +116,7 @@ pub struct Report {
     pub not_compared: Vec<(PathText, String)>,
     /// What is not as the checkpoint has it, after the restore, though nothing above says so; and why. Git's state is named `.git`.
     pub differs: Vec<(PathText, String)>,
-    /// The checkpoint holds a path that stays as it is: `plan.skipped` names it.
+    /// A path that the checkpoint holds, or that changed since, stays as it is: `plan.skipped` names it.
     pub lacks_any: bool,
     /// Nothing was left out by paths, by owner or by what an earlier restore changed.
     pub is_whole: bool,

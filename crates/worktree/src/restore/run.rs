@@ -11,6 +11,7 @@ use ic_checkpoint::restore::journal::{self, Kind, NewRestore};
 use ic_checkpoint::restore::plan::{Limits, Plan};
 use ic_checkpoint::restore::reverse::Own;
 
+use super::super::gaps::Sources;
 use super::super::git::Brought;
 use super::super::named;
 use super::super::shot::{GitPart, Open, Shot};
@@ -80,6 +81,8 @@ struct Planned<'w> {
     limits: Limits,
     /// Merged texts that no checkpoint holds yet.
     texts: Vec<Vec<u8>>,
+    /// Contents that git has and the store may not have yet.
+    sources: Sources,
 }
 
 /// Plans a restore and, unless it is a dry run, carries it out.
@@ -134,7 +137,7 @@ pub(super) fn require_nobody_works(
 /// As [`run`], where no other restore is unfinished.
 fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &Watch) -> Result<Report> {
     let (kind, is_whole_target) = (workspace.kind_of(&task)?, task.work.is_none());
-    let Planned { mut report, open, limits, texts } = plan_report(workspace, task, request, watch)?;
+    let Planned { mut report, open, limits, texts, sources } = plan_report(workspace, task, request, watch)?;
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(plan_changed(&report));
     }
@@ -154,6 +157,7 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
         report.status = if report.lacks_any { Status::Partial } else { Status::UpToDate };
         return Ok(report);
     }
+    workspace.keep_from_git(&report.plan, &sources)?;
     let (restore_id, shot) = workspace.prepare(kind, &report, open, &texts)?;
     if let Some(git) = report.git.as_mut().filter(|git| git.keeps_branches() || git.keeps_stash()) {
         git.kept_below = Some(format!("refs/ic/rolled-back/{restore_id}/"));
@@ -197,6 +201,9 @@ fn plan_report<'w>(
     let whose = request.mine.then_some(whose);
     workspace.narrow(&mut limits, &target, strategy, whose)?;
     let git = git_part(request.dry_run, strategy);
+    let mut sources = work.as_ref().map(|work| work.sources.clone()).unwrap_or_default();
+    let is_meant = |path: &[u8]| strategy.has_files() && work.is_none() && limits.covers(path);
+    let target = workspace.with_content_of_git(target, is_meant, &mut sources)?;
     let Compared { open, usual, differences, mut databases } =
         workspace.compare(&target, (git, taken), &mut limits, &own, watch)?;
     let shot = &open.shot;
@@ -221,13 +228,21 @@ fn plan_report<'w>(
     }
     let mut plan = workspace.plan(&differences, &limits, databases, shot, until, ties)?;
     plan.not_kept.extend(lost);
-    if let Some(back) = &mut reversed {
-        back.name_what_stays(&mut plan);
+    match &mut reversed {
+        Some(back) => back.name_what_stays(&mut plan),
+        None if strategy.has_files() => {
+            let now = (&shot.manifest, &shot.captured.root);
+            for (path, why) in workspace.changed_gaps(&target, now, &plan, |path| limits.covers(path))? {
+                plan.leave_changed(path, why);
+            }
+        }
+        None => {}
     }
     let meant = Meant { target: &target, strategy, mine: request.mine, is_without: reversed.is_some() };
     let not_compared = workspace.not_compared(&meant, shot, &limits, &plan, passed)?;
     // Beside the work of others it is not meant to be as the target has it.
-    let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;
+    let lacks_any =
+        !plan.left_changed.is_empty() || reversed.is_none() && workspace.lacks_any(&target, &plan)?;
     if request.keep_theirs {
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
     }
@@ -248,7 +263,7 @@ fn plan_report<'w>(
         warnings: shot.warnings.iter().cloned().chain(own_warnings).collect(),
         ..planned_report(target, strategy, plan, plan_hash)
     };
-    Ok(Planned { report, open, limits, texts })
+    Ok(Planned { report, open, limits, texts, sources })
 }
 
 /// The report of a plan of which nothing more is known.
@@ -266,7 +281,6 @@ pub(super) fn planned_report(
         dry_run: false,
         strategy,
         status: Status::Planned,
-        plan,
         git: None,
         plan_hash,
         conflicts: Vec::new(),
@@ -274,10 +288,11 @@ pub(super) fn planned_report(
         failed: Vec::new(),
         not_compared: Vec::new(),
         differs: Vec::new(),
-        lacks_any: false,
+        lacks_any: !plan.left_changed.is_empty(),
         is_whole: false,
         is_without: false,
         warnings: Vec::new(),
+        plan,
     }
 }
 

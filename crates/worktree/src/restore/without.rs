@@ -20,6 +20,8 @@ pub(super) struct Back {
     /// What cannot be merged.
     pub(super) conflicts: Vec<Conflict>,
     left: Vec<(PathText, String)>,
+    /// As `left`, of what changed and has no content anywhere.
+    gaps: Vec<(PathText, String)>,
     texts: Vec<Vec<u8>>,
 }
 
@@ -54,6 +56,7 @@ impl Workspace<'_> {
         let back = Back {
             conflicts: reversed.conflicts.into_iter().map(conflict).collect(),
             left: reversed.left.into_iter().map(|(path, why)| (PathText(path), why)).collect(),
+            gaps: reversed.gaps.into_iter().map(|(path, why)| (PathText(path), why)).collect(),
             texts: reversed.texts,
         };
         Ok((reversed.differences, back))
@@ -64,6 +67,9 @@ impl Back {
     /// Adds to the plan what stays though the work changed it.
     pub(super) fn name_what_stays(&mut self, plan: &mut Plan) {
         plan.skipped.append(&mut self.left);
+        for (path, why) in self.gaps.drain(..) {
+            plan.leave_changed(path, why);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use ic_events::Hash;
 
 use super::looks::is_same;
 use crate::diff::{Difference, State};
+use crate::manifest::GitContent;
 
 /// What stood at a path before a piece of work and what it left; `None`: nothing.
 pub type Pair = (Option<State>, Option<State>);
@@ -29,6 +30,8 @@ pub struct Own {
     pub(super) renamed: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The tree at the last look.
     pub(super) last_look: Option<Hash>,
+    /// Where git has contents of these states that no checkpoint may hold, by their hashes.
+    pub sources: HashMap<Hash, GitContent>,
     /// Texts of these states that no checkpoint holds, by their hashes: there may be as many as paths, and each is asked for.
     pub(super) texts: HashMap<Hash, Vec<u8>>,
 }

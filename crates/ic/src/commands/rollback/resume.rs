@@ -74,7 +74,8 @@ impl Resume {
         let mut progress = Progress::new(session);
         let outcome = ic_rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
         show(session, &kernel, &outcome.remembered, &outcome.steps, false)?;
-        Ok(if outcome.remembered.status.is_over() { Exit::Done } else { Exit::Partly })
+        let is_partial = outcome.parts.tree.as_ref().is_some_and(ic_worktree::Report::is_partial);
+        Ok(if outcome.remembered.status.is_over() && !is_partial { Exit::Done } else { Exit::Partly })
     }
 
     /// It begins whatever is in the way, so a look ends well; what would stop it again is told.

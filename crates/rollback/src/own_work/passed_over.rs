@@ -1,0 +1,90 @@
+//! What differs between two looks at the tree, with the files that both of them passed over: they differ though the trees are alike.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ic_base::{CheckpointId, Result};
+use ic_checkpoint::diff::{self, Difference, State};
+use ic_checkpoint::manifest::{Manifest, Skipped};
+use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::tree::Reason;
+use ic_worktree::Workspace;
+use ic_worktree::gaps::{Known, Sources, compare};
+
+type Gaps = BTreeMap<Vec<u8>, Skipped>;
+
+/// Finds what differs between looks at the tree of a workspace.
+pub(super) struct Differences<'w> {
+    workspace: &'w Workspace<'w>,
+    gaps: HashMap<CheckpointId, Gaps>,
+    /// Where git has the contents that were found.
+    pub(super) sources: Sources,
+}
+
+impl<'w> Differences<'w> {
+    pub(super) fn new(workspace: &'w Workspace<'w>) -> Self {
+        Self { workspace, gaps: HashMap::new(), sources: Sources::new() }
+    }
+
+    /// What differs between two looks. A file that was passed over has the content that git has, or that it still has: else nothing is known
+    /// of it but that it changed.
+    pub(super) fn between(&mut self, from: &Checkpoint, to: &Checkpoint) -> Result<Vec<Difference>> {
+        let mut found = Vec::new();
+        diff::diff(&self.workspace.objects, Some(&from.tree), Some(&to.tree), &mut |difference| {
+            found.push(difference);
+            Ok(())
+        })?;
+        self.read(from)?;
+        self.read(to)?;
+        if self.gaps[&from.id].is_empty() && self.gaps[&to.id].is_empty() {
+            return Ok(found);
+        }
+        for difference in &mut found {
+            difference.before = self.known(from, &difference.path, difference.before.take())?;
+            difference.after = self.known(to, &difference.path, difference.after.take())?;
+        }
+        let (then, now) = (&self.gaps[&from.id], &self.gaps[&to.id]);
+        let is_changed = |(path, gap): &(&Vec<u8>, &Skipped)| {
+            now.get(*path).is_some_and(|now| compare(gap, now) == Known::Changed)
+        };
+        let changed: Vec<Vec<u8>> = then.iter().filter(is_changed).map(|(path, _)| path.clone()).collect();
+        for path in changed {
+            if found.iter().any(|difference| difference.path == path) {
+                continue;
+            }
+            let passed = |gaps: &Gaps| gaps.get(&path).and_then(|gap| Reason::parse(&gap.reason));
+            let (before, after) = (passed(&self.gaps[&from.id]), passed(&self.gaps[&to.id]));
+            let before = self.known(from, &path, before.map(State::Passed))?;
+            let after = self.known(to, &path, after.map(State::Passed))?;
+            found.push(Difference { path, before, after });
+        }
+        Ok(found)
+    }
+
+    fn read(&mut self, look: &Checkpoint) -> Result<()> {
+        if !self.gaps.contains_key(&look.id) {
+            let skipped = if look.complete {
+                Vec::new()
+            } else {
+                Manifest::read(&self.workspace.objects, &look.manifest)?.skipped
+            };
+            let gaps = skipped.into_iter().map(|gap| (gap.path.0.clone(), gap)).collect();
+            self.gaps.insert(look.id.clone(), gaps);
+        }
+        Ok(())
+    }
+
+    fn known(&mut self, look: &Checkpoint, path: &[u8], state: Option<State>) -> Result<Option<State>> {
+        let Some(State::Passed(_)) = state else { return Ok(state) };
+        let Some(gap) = self.gaps[&look.id].get(path) else { return Ok(state) };
+        if gap.reason != Reason::Oversize.as_str() {
+            return Ok(state);
+        }
+        if let Some(content) = &gap.git
+            && let Some(found) = self.workspace.content_in_git(content, &mut self.sources)?
+        {
+            return Ok(Some(found));
+        }
+        let is_there = self.workspace.is_as_seen(gap);
+        Ok(is_there.then(|| self.workspace.content_now(path)).flatten().or(state))
+    }
+}
