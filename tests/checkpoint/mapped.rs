@@ -8,8 +8,11 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
+use ic_lease::map::{Access, SharedMap};
 use ic_testkit::{Cli, Outcome};
 use rusqlite::Connection;
 use serde_json::Value;
@@ -143,6 +146,69 @@ fn what_a_living_process_stores_is_seen_by_captures_diffs_and_restores() {
         assert_eq!(place.kept(report["safety_checkpoint_id"].as_str().expect("a safety checkpoint")), now);
         drop(mapped);
     }
+}
+
+#[test]
+fn what_is_stored_through_a_map_whose_handle_is_closed_is_seen() {
+    for place in Place::all() {
+        fs::write(place.file(), [b'a'; 4096]).expect("the file");
+        let file = fs::OpenOptions::new().read(true).write(true).open(place.file()).expect("the file");
+        let map = SharedMap::new(&file, 4096, Access::Write).expect("a map");
+        drop(file);
+        map.store(0, b'b');
+        std::thread::sleep(SETTLED);
+        let first = place.create();
+        assert_eq!(place.kept(&first), place.content());
+        for byte in [b'c', b'd'] {
+            place.stored(|| map.store(0, byte));
+            assert!(place.differs(&first));
+            assert_eq!(place.kept(&place.create()), place.content());
+        }
+        // Its last store leaves no trace either, and the map is gone when the tree is captured again.
+        place.stored(|| map.store(0, b'e'));
+        drop(map);
+        assert_eq!(place.kept(&place.create()), place.content());
+    }
+}
+
+#[test]
+fn programs_that_open_files_for_writing_beside_a_capture_disturb_it_no_more_than_it_does_them() {
+    const FILES: usize = 300;
+    let place = Place::all().swap_remove(0);
+    let names: Vec<PathBuf> = (0..FILES).map(|at| place.root().join(format!("{at}.txt"))).collect();
+    for name in &names {
+        fs::write(name, name.to_string_lossy().as_bytes()).expect("a file");
+    }
+    fs::write(place.file(), "and one").expect("a file");
+    // Only what was left alone for so long is asked about.
+    std::thread::sleep(SETTLED);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let opened: Vec<_> = (0..3)
+            .map(|turn| {
+                let (names, is_over) = (&names, &is_over);
+                scope.spawn(move || {
+                    let mut opened = 0_u64;
+                    for name in names.iter().cycle().skip(turn * 100) {
+                        if is_over.load(SeqCst) {
+                            break;
+                        }
+                        fs::OpenOptions::new().append(true).open(name).expect("open a file");
+                        opened += 1;
+                    }
+                    opened
+                })
+            })
+            .collect();
+        for _ in 0..6 {
+            // A signal that ends it would be no exit code at all.
+            assert_eq!(place.kept(&place.create()), b"and one");
+        }
+        is_over.store(true, SeqCst);
+        for thread in opened {
+            assert!(thread.join().expect("a thread that opens files") > 0);
+        }
+    });
 }
 
 /// Names the room of a writer that is a process of its own.

@@ -1,7 +1,8 @@
 //! The module `vec0` and the functions of [sqlite-vec](https://github.com/asg017/sqlite-vec), for one connection.
 //!
-//! With `dirsync` this is the only crate of ours with unsafe code: SQLite's extensions are C functions that are given a connection. It is compiled
-//! in, so that nothing that a configuration names is ever loaded as code. It costs 100 KB and, per connection, some ten microseconds.
+//! With `dirsync` and `lease` this is the only crate of ours with unsafe code: SQLite's extensions are C functions that are given a
+//! connection. It is compiled in, so that nothing that a configuration names is ever loaded as code. It costs 100 KB and, per connection,
+//! some ten microseconds.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 

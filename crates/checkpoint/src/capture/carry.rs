@@ -159,21 +159,18 @@ impl Walk<'_> {
 
     fn read(&self, place: &Place, name: &[u8], key: &Key, way: Way) -> Result<Option<(Seen<'static>, bool)>> {
         let path = self.root.join(path_from_bytes(&place.path)).join(path_from_bytes(name));
+        // What was touched lately is not trusted anyway.
+        let may_trust = key.is_settled(self.now);
         let subject = Subject {
             directory: place.fd.as_fd(),
             name,
             path: &path,
             now: self.now,
+            maps: may_trust.then_some(self.maps),
             scratch: self.scratch,
             way,
             owner: self.owner,
         };
-        // Before it is read: a map that is made from now on leaves its trace. What was touched lately is not trusted anyway, and every
-        // process would be looked at for it.
-        let may_trust = key.is_settled(self.now);
-        if may_trust {
-            self.maps.look();
-        }
         let kept = match file::keep(self.writer, &subject)? {
             Outcome::Gone => return Ok(None),
             Outcome::Unreadable => return Ok(Some(passed(Reason::Unreadable))),
@@ -187,8 +184,7 @@ impl Walk<'_> {
         self.progress.read.fetch_add(kept.size, Relaxed);
         let stored = kept.key.unwrap_or(*key);
         let key = Key { mode: stored.mode & !0o7777 | kept.mode, ..stored };
-        let is_settled = |key: Key| key.is_settled(self.now) && !self.maps.has(&key);
-        let trusted = may_trust && kept.key.is_some_and(is_settled);
+        let trusted = may_trust && !kept.is_mapped && kept.key.is_some_and(|key| key.is_settled(self.now));
         let attributes = Cow::Owned(kept.attributes.bytes());
         Ok(Some((Seen::File { key, hash: kept.hash, size: kept.size, attributes }, trusted)))
     }

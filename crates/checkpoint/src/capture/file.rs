@@ -16,6 +16,7 @@ use rustix::fs::{Mode, OFlags, fstat, openat};
 
 use super::cache::Key;
 use super::look::is_ours;
+use super::mapped::Maps;
 use crate::attributes::{Attributes, Owner};
 use crate::closed;
 use crate::objects::Writer;
@@ -34,6 +35,8 @@ pub(crate) struct Kept {
     pub(crate) mode: u32,
     /// It changed whenever it was read: this may be a state that it never had.
     pub(crate) is_unsettled: bool,
+    /// A process may store to it without a trace.
+    pub(crate) is_mapped: bool,
     pub(crate) attributes: Attributes,
 }
 
@@ -60,6 +63,8 @@ pub(crate) struct Subject<'s> {
     pub(crate) path: &'s Path,
     /// When the capture began, by the file system's clock.
     pub(crate) now: i64,
+    /// What processes have mapped, if the file can be trusted at all: what was touched lately is read again anyway.
+    pub(crate) maps: Option<&'s Maps>,
     /// Where copies are made.
     pub(crate) scratch: &'s LazyScratch,
     pub(crate) way: Way,
@@ -100,6 +105,8 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
             return Ok(Outcome::Gone);
         }
         let Some(before) = state(&file) else { return Ok(Outcome::Unreadable) };
+        // Before it is read: a map that is made from now on leaves its trace.
+        let is_mapped = subject.maps.is_some_and(|maps| maps.may_be_stored_to(&file, &before));
         // As far as a ledger's mark: every database is longer.
         let mut head = [0; 72];
         let in_use = subject.way == Way::InUse;
@@ -140,7 +147,8 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         let key = (stood_still && !in_use).then_some(after);
         // A lock on a database keeps its writers out; nothing keeps those of other files out.
         let is_unsettled = !stood_still && !may_be_written;
-        last = Outcome::Kept(Kept { hash, size, key, mode: after.permissions(), is_unsettled, attributes });
+        let mode = after.permissions();
+        last = Outcome::Kept(Kept { hash, size, key, mode, is_unsettled, is_mapped, attributes });
         if stood_still || may_be_written {
             break;
         }
@@ -184,6 +192,7 @@ fn keep_copy(
         key: None,
         mode: key.permissions(),
         is_unsettled: false,
+        is_mapped: false,
         attributes,
     }))
 }

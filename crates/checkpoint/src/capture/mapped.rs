@@ -11,10 +11,12 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use ic_lease::Writers;
 use ic_store::path_from_bytes;
 use rustix::fd::OwnedFd;
 use rustix::fs::{fstat, fstatfs, makedev, stat, syncfs};
@@ -25,10 +27,11 @@ ic_base::words! {
     /// How captures learn of stores through memory maps.
     #[derive(Default)]
     pub enum Flush {
-        /// By the maps of the processes that can be seen; where there are none to be read, by writing the file system to disk.
+        /// By the kernel; where it does not say, by the maps of the processes that can be seen; and where there are none to be read, by
+        /// writing the file system to disk.
         #[default]
         Auto = "auto",
-        /// By both.
+        /// By all of these.
         Always = "always",
         /// Not at all.
         Never = "never",
@@ -40,7 +43,11 @@ ic_base::words! {
 /// On others (tmpfs is one) a page that was read through the map first may be stored to without any trace.
 const NOTICING: [u64; 4] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010];
 
+/// A file that is not longer is read again sooner than a look at every process's maps tells whether it has to be.
+const CHEAP_TO_READ: u64 = 1 << 20;
+
 /// What is known of memory maps in one capture.
+#[derive(Debug)]
 pub(crate) struct Maps {
     flush: Flush,
     root: OwnedFd,
@@ -59,13 +66,30 @@ impl Maps {
         Ok(Self { flush, root, noticing, files: OnceLock::new() })
     }
 
-    /// Before a file is read: whoever maps one from now on moves its times to after the capture's beginning.
-    pub(crate) fn look(&self) {
-        self.files();
+    /// Whether a process has this file mapped, so that it may change without a trace from now on. To be asked before it is read:
+    /// who maps it afterwards moves its times to after the capture's beginning.
+    pub(crate) fn may_be_stored_to(&self, file: &File, key: &Key) -> bool {
+        if self.flush == Flush::Always {
+            // It writes to disk, too.
+            self.files();
+        }
+        match self.writers(file, key) {
+            Writers::None => false,
+            // It is open for writing at least. To read it once more costs less than to look whether it is mapped.
+            Writers::Some if key.size <= CHEAP_TO_READ => true,
+            Writers::Some | Writers::Unknown => self.has(key),
+        }
     }
 
-    /// Whether a process has this file mapped, so that it may change without a trace from now on.
-    pub(crate) fn has(&self, key: &Key) -> bool {
+    /// Only where a file system is known to keep maps and open files as one: an overlay maps another file than the one that was opened.
+    fn writers(&self, file: &File, key: &Key) -> Writers {
+        if self.flush == Flush::Never || self.noticing != Some(key.dev) {
+            return Writers::Unknown;
+        }
+        ic_lease::writers_of(file.as_fd())
+    }
+
+    fn has(&self, key: &Key) -> bool {
         self.files().contains(&(key.dev, key.ino))
     }
 
@@ -146,39 +170,4 @@ fn add(found: Shared<'_>, files: &mut HashSet<(u64, u64)>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::MetadataExt;
-
-    use super::*;
-
-    #[test]
-    fn shared_maps_of_files_are_read_from_their_lines() {
-        let line =
-            b"7f8f63a48000-7f8f63a58000 rw-s 00000000 fe:0a 10010742                   /tmp/a b (deleted)";
-        let found = Shared { device: makedev(0xfe, 10), inode: 10_010_742, path: b"/tmp/a b (deleted)" };
-        assert_eq!(shared(line), Some(found));
-        let private = b"7f8f63a48000-7f8f63a58000 rw-p 00000000 fe:0a 10010742                   /tmp/a";
-        for other in [&private[..], b"", b"x", b"0-1 rw-s", b"0-1 rw-s 0 zz:1 1 /a", b"0-1 rw-s 0 1:1 x /a"] {
-            assert_eq!(shared(other), None, "{}", String::from_utf8_lossy(other));
-        }
-    }
-
-    #[test]
-    fn processes_that_cannot_be_seen_are_told_from_none_that_map() {
-        let place = tempfile::tempdir().unwrap();
-        assert_eq!(mapped(place.path()), None);
-        let file = place.path().join("mapped");
-        std::fs::write(&file, "content").unwrap();
-        let meta = std::fs::metadata(&file).unwrap();
-        for process in ["self", "17", "18"] {
-            std::fs::create_dir(place.path().join(process)).unwrap();
-            std::fs::write(place.path().join(process).join("maps"), "0-1 rw-p 00 00:00 0\n").unwrap();
-        }
-        assert_eq!(mapped(place.path()), Some(HashSet::new()));
-        // The device that stat says is found by the path, whatever the map's own.
-        let line = format!("0-1 r--s 00000000 00:07 {}          {}\n", meta.ino(), file.display());
-        std::fs::write(place.path().join("18/maps"), line).unwrap();
-        let found = mapped(place.path()).unwrap();
-        assert!(found.contains(&(meta.dev(), meta.ino())) && found.contains(&(7, meta.ino())), "{found:?}");
-    }
-}
+mod tests;
