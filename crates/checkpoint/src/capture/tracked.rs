@@ -32,7 +32,7 @@ const UNASKED: &str = "git cannot list tracked files: tracked files that a rule 
 pub(crate) struct IndexSeen {
     /// What the next capture compares its own with.
     pub(crate) state: u64,
-    /// It is the one of the last capture.
+    /// It holds the paths of the last capture's: nothing is judged otherwise for what else it says.
     pub(crate) is_same: bool,
     /// A number for what git tracks though a rule ignores it: where it is another, names are judged anew.
     pub(crate) tracked: u64,
@@ -44,20 +44,21 @@ impl IndexSeen {
         let old = last.unwrap_or_default();
         let Some(git) = git else { return Self { state: 0, is_same: old.index == 0, tracked: old.tracked } };
         let file = index_file(git);
-        let is_same = file == if old.index <= UNKNOWN { old.index } else { old.index & !PATHS };
-        if is_same && last.is_some() {
-            return Self { state: old.index, is_same, tracked: old.tracked };
+        let is_same_file = file == if old.index <= UNKNOWN { old.index } else { old.index & !PATHS };
+        if is_same_file && last.is_some() {
+            return Self { state: old.index, is_same: true, tracked: old.tracked };
         }
         let has_paths = old.index > UNKNOWN && last.is_some();
         let known = has_paths.then_some(Known { paths: old.index & PATHS, number: old.tracked });
-        match tracked_though_ignored(root, known) {
-            Some(Known { paths, number }) if file > UNKNOWN => {
-                Self { state: file | paths, is_same, tracked: number }
+        let (state, is_same, tracked) = match tracked_though_ignored(root, known) {
+            Some(now) if file > UNKNOWN => {
+                (file | now.paths, now.paths != 0 && known == Some(now), now.number)
             }
-            Some(Known { number, .. }) => Self { state: file, is_same, tracked: number },
-            None if file > NO_INDEX => Self { state: UNKNOWN, is_same, tracked: UNKNOWN },
-            None => Self { state: file, is_same, tracked: UNKNOWN },
-        }
+            Some(now) => (file, is_same_file, now.number),
+            None if file > NO_INDEX => (UNKNOWN, is_same_file, UNKNOWN),
+            None => (file, is_same_file, UNKNOWN),
+        };
+        Self { state, is_same, tracked }
     }
 
     /// Git could not say what it tracks: the next capture asks again, what it would ask for depends on more than the index.
@@ -152,7 +153,7 @@ mod tests {
         fs::write(root.join("a.txt"), "another").unwrap();
         git("add a.txt");
         let staged = now(kept(&same));
-        assert!(!staged.is_same && staged.tracked == 77 && staged.state != same.state);
+        assert!(staged.is_same && staged.tracked == 77 && staged.state != same.state, "the same paths");
         fs::write(root.join("c.txt"), "c").unwrap();
         git("add c.txt");
         let more = now(kept(&staged));

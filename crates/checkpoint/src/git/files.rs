@@ -1,6 +1,7 @@
 //! What git's files are, read without git: equal stamps stand for equal answers of `git status`, `for-each-ref`, `ls-files` and
 //! `log -g refs/stash`, as far as they do not depend on the work tree.
 //!
+//! The index has a stamp of its own: where it alone differs, its entries tell whether it says something else.
 //! A file is told by its stat where it was left alone for two seconds before the look began, else by its content as well: the rule of
 //! the stat cache. What is small and changes often (HEAD, refs) is told by its content. Whatever is of another form than git
 //! writes today has no stamp, and git is asked. docs/adr/0035-git-as-it-was.md says what is believed and what is not.
@@ -15,19 +16,31 @@ use ic_store::regular::read_line;
 use ic_store::{GitDirs, path_bytes};
 use rustix::fs::{Access, access, stat};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::capture::Key;
+use crate::manifest::hash_text;
 use crate::objects::hash_of;
 use crate::tree::put_bytes;
 
 /// Changes when the same files are read otherwise.
-const READING: u8 = 1;
+const READING: u8 = 2;
 
 /// With more refs in files of their own, asking git takes hardly longer.
 const MOST_REFS: usize = 2_000;
 
-/// A stamp of the repository's files; `None` where they do not tell. `now` is a moment before, by the file system's clock.
-pub(super) fn of_repository(root: &Path, dirs: &GitDirs, now: i64) -> Option<Hash> {
+/// Stamps of a repository's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamps {
+    /// Of the index alone: most commands of git's write new stats into it, and nothing else.
+    #[serde(with = "hash_text")]
+    pub(super) index: Hash,
+    #[serde(with = "hash_text")]
+    pub(super) others: Hash,
+}
+
+/// Stamps of the repository's files; `None` where they do not tell. `now` is a moment before, by the file system's clock.
+pub(super) fn of_repository(root: &Path, dirs: &GitDirs, now: i64) -> Option<Stamps> {
     let mut stamp = Stamp { bytes: vec![READING], now };
     stamp.program(root, dirs)?;
     // As a link, it would be another ref's file.
@@ -36,7 +49,7 @@ pub(super) fn of_repository(root: &Path, dirs: &GitDirs, now: i64) -> Option<Has
         return None;
     }
     stamp.text(&head)?;
-    stamp.read(&dirs.git_dir.join("index"), checksum)?;
+    let index = of_index(dirs, now)?;
     stamp.file(&dirs.common_dir.join("packed-refs"))?;
     stamp.file(&dirs.common_dir.join("logs/refs/stash"))?;
     let own = fs::canonicalize(&dirs.git_dir).ok()?;
@@ -55,6 +68,13 @@ pub(super) fn of_repository(root: &Path, dirs: &GitDirs, now: i64) -> Option<Has
             return None;
         }
     }
+    Some(Stamps { index, others: hash_of(&stamp.bytes) })
+}
+
+/// A stamp of the index alone, as [`of_repository`] has it.
+pub(super) fn of_index(dirs: &GitDirs, now: i64) -> Option<Hash> {
+    let mut stamp = Stamp { bytes: vec![READING], now };
+    stamp.read(&dirs.git_dir.join("index"), checksum)?;
     Some(hash_of(&stamp.bytes))
 }
 

@@ -1,6 +1,7 @@
 //! The index as text: what `git ls-files -s -v -z` prints, and the paths that are only intended to be added.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -213,6 +214,35 @@ pub(crate) fn read(objects: &Objects, index: Index) -> Result<Arc<[u8]>> {
     })
 }
 
+/// The text of these entries.
+fn text_of(entries: Vec<IndexEntry>) -> Vec<u8> {
+    let listing = index_file::listing(&entries);
+    let intended: Vec<_> =
+        entries.into_iter().filter(IndexEntry::is_intended).map(|entry| entry.path).collect();
+    text(listing, &intended)
+}
+
+/// Whether the index says now what was kept, whatever stats git wrote into it, and none that lets git take one of the `changed` paths for
+/// unchanged: it does so without a look into a file of the same stat, and a filter may have found it unchanged.
+pub(crate) fn says(git: &Git<'_>, kept: Index, changed: &BTreeSet<&Vec<u8>>) -> bool {
+    let is_like_its_file = |entry: &IndexEntry| {
+        let file = git.root.join(path_from_bytes(&entry.path)).symlink_metadata();
+        file.is_ok_and(|file| {
+            entry.size == low(file.len()) && entry.written_at.0 == low(file.mtime().cast_unsigned())
+        })
+    };
+    let same = of_file(git, |entries| {
+        let is_any = entries.iter().any(|entry| changed.contains(&entry.path) && is_like_its_file(entry));
+        !is_any && hash_of(&text_of(entries)) == kept.0
+    });
+    same.unwrap_or(false)
+}
+
+/// As much of a number as an index has room for.
+fn low(number: u64) -> u32 {
+    u32::try_from(number & 0xffff_ffff).unwrap_or_default()
+}
+
 /// Which of these states has the index as it is now; `None`: neither.
 pub(crate) fn found_in<'s>(
     git: &Git<'_>,
@@ -220,12 +250,7 @@ pub(crate) fn found_in<'s>(
     objects: &Objects,
 ) -> Result<Option<&'s GitState>> {
     // Its name is its hash, so what git works with need not be compared with the text.
-    let now = of_file(git, |entries| {
-        let listing = index_file::listing(&entries);
-        let intended: Vec<_> =
-            entries.into_iter().filter(IndexEntry::is_intended).map(|entry| entry.path).collect();
-        hash_of(&text(listing, &intended))
-    });
+    let now = of_file(git, |entries| hash_of(&text_of(entries)));
     if let Some(state) = states.into_iter().find(|state| now == Some(state.index.0)) {
         return Ok(Some(state));
     }

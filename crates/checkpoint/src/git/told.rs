@@ -1,7 +1,7 @@
 //! Git's state as git told it last: it is believed for as long as git's files are what they were, and nothing is asked.
 //!
 //! One file beside the stat cache for each root. What git tells depends on its own files ([`super::files`]) and, for what differs from
-//! the index, on the work tree. A capture has looked at every file of that anyway: where the tree is the one that git saw, nothing is
+//! the index, on the work tree. An index that was written anew, as by `git status`, is compared by its entries. A capture has looked at every file of that anyway: where the tree is the one that git saw, nothing is
 //! asked; where little of it differs, git is asked of that alone, and not even of that while another path is known to differ from
 //! the index: the answer, that the tree is not clean, is the same. What was touched since two seconds before git was asked counts as
 //! different, whatever it holds: git may have seen another state of it than the capture did.
@@ -18,18 +18,19 @@ use ic_store::{DATABASE_SIDE_SUFFIXES, GitDirs, path_from_bytes};
 use serde::{Deserialize, Serialize};
 
 use self::held::Held;
+use super::files::{self, Stamps};
+use super::index;
 use super::pack::{self, Before, Kept};
 use super::program::Git;
 use super::record::{Asked, Found, Text, ask, operation, status_of};
 use super::state::GitState;
-use super::{files, index};
 use crate::capture::{Captured, Flush, RULES, SETTLED, TOLD, beside, moment, settings_files};
 use crate::diff::{self, State};
 use crate::manifest::{PathText, hash_text};
 use crate::objects::{Objects, Writer};
 
 /// Changes when the file says something else. An older or newer program reads none of another number, and asks git.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Of more paths, git is asked as a whole; and no more of those that differ from the index are remembered.
 const MOST: usize = 200;
@@ -38,8 +39,10 @@ const MOST: usize = 200;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Told {
     version: u32,
-    #[serde(with = "hash_text")]
-    files: Hash,
+    files: Stamps,
+    /// The index was written anew since, and says the same: the new stamp is to be kept.
+    #[serde(skip)]
+    is_refreshed: bool,
     #[serde(with = "hash_text")]
     settings: Hash,
     /// A moment before git was asked, by the file system's clock, in nanoseconds.
@@ -77,7 +80,7 @@ pub struct Look<'r> {
     dirs: GitDirs,
     path: PathBuf,
     began: i64,
-    files: Option<Hash>,
+    files: Option<Stamps>,
     told: Option<Told>,
     /// The text of the index that was told of, where the store lacks it.
     index: Option<Vec<u8>>,
@@ -100,7 +103,7 @@ impl<'r> Look<'r> {
         if look.told.is_none()
             && let Some(held) = Held::take(&look.path)
             && let Ok(told) = serde_json::from_slice(&held.told)
-            && look.is_so(&told)
+            && let Some(told) = look.believed(told)
         {
             (look.told, look.index) = (Some(told), Some(held.index));
         }
@@ -148,18 +151,31 @@ impl<'r> Look<'r> {
 
     /// What was told last, if all that it stands on is as it was.
     fn read(&self) -> Option<Told> {
-        let told: Told = serde_json::from_slice(&std::fs::read(&self.path).ok()?).ok()?;
+        let told = serde_json::from_slice(&std::fs::read(&self.path).ok()?).ok()?;
+        let told = self.believed(told)?;
         // A sweep may have taken the index of a checkpoint that was pruned.
-        (self.is_so(&told) && self.objects.has(&told.state.index.0).ok()?).then_some(told)
+        self.objects.has(&told.state.index.0).ok()?.then_some(told)
     }
 
-    /// Whether all that it stands on is as it was, but for the tree.
-    fn is_so(&self, told: &Told) -> bool {
+    /// What was told, if all that it stands on is as it was, but for the tree.
+    fn believed(&self, told: Told) -> Option<Told> {
+        let files = self.files?;
         // A clock that was set back dates changes before the look that did not see them.
-        told.version == VERSION
-            && Some(told.files) == self.files
+        let is_so = told.version == VERSION
+            && told.files.others == files.others
             && told.asked <= self.began
-            && Some(told.settings) == self.settings()
+            && Some(told.settings) == self.settings();
+        let is_refreshed = told.files.index != files.index;
+        let is_believed = is_so && (!is_refreshed || self.has_index_of(&told, files));
+        is_believed.then_some(Told { files, is_refreshed, ..told })
+    }
+
+    /// Whether the index, which was written anew, says what it said, and of none of the paths that differed that they do not.
+    fn has_index_of(&self, told: &Told, files: Stamps) -> bool {
+        let changed: BTreeSet<&Vec<u8>> = told.changed.iter().map(|path| &path.0).collect();
+        index::says(&Git::new(self.root), told.state.index, &changed)
+            // What was read is what has the stamp.
+            && files::of_index(&self.dirs, self.began) == Some(files.index)
     }
 
     fn settings(&self) -> Option<Hash> {
@@ -189,8 +205,8 @@ impl<'r> Look<'r> {
             now.state.dirty = !now.changed.is_empty();
         }
         // What the store was told already stays as it is there.
-        let note =
-            (!is_same || self.index.is_some()).then(|| Note { path: self.path.clone(), told: now.clone() });
+        let is_news = !is_same || told.is_refreshed || self.index.is_some();
+        let note = is_news.then(|| Note { path: self.path.clone(), told: now.clone() });
         now.state.operation = operation(&self.dirs.git_dir);
         let index = self.index.clone().map_or(Text::Kept(now.state.index), Text::Held);
         Some(Found {
@@ -293,6 +309,7 @@ impl<'r> Look<'r> {
         let mut told = Told {
             version: VERSION,
             files: self.files.filter(|_| is_same)?,
+            is_refreshed: false,
             settings: self.settings()?,
             asked: found.since.unwrap_or(self.began),
             tree: captured.root,

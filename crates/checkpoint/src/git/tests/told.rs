@@ -6,6 +6,7 @@ use crate::git::Look;
 
 mod by_chance;
 mod dirty;
+mod refreshed;
 
 /// A repository whose states are recorded as captures record them.
 struct Told {
@@ -322,7 +323,7 @@ fn a_file_of_another_version_is_not_believed() {
     capture::forget_caches(&told.repository.objects).unwrap();
     assert!(!file.exists() && !told.record() && told.record());
     for other in
-        [text.replace("\"version\":3", "\"version\":4"), text[..text.len() / 2].to_owned(), String::new()]
+        [text.replace("\"version\":4", "\"version\":5"), text[..text.len() / 2].to_owned(), String::new()]
     {
         std::fs::write(&file, other).unwrap();
         assert!(!told.record());
