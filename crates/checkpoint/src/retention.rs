@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Timestamp};
+use ic_base::{CheckpointId, Code, DispatchId, Result, Timestamp};
 use ic_events::Hash;
 
 use crate::manifest::Manifest;
 use crate::objects::Objects;
 use crate::record::{Checkpoint, Kind};
 use crate::tree::Node;
+
+mod verify;
+pub use verify::{Damage, verify};
 
 /// How long checkpoints are kept (seed 000, AC-5).
 #[derive(Debug, Clone, Copy)]
@@ -158,80 +161,4 @@ pub fn mark_tree(objects: &Objects, root: &Hash, live: &mut HashSet<Hash>) -> Re
         }
     }
     Ok(())
-}
-
-/// An object that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
-    /// Its name.
-    pub object: Hash,
-    /// What is wrong.
-    pub problem: String,
-    /// The checkpoints that need it.
-    pub checkpoints: Vec<CheckpointId>,
-    /// Whether a checkpoint cannot be read without it: a directory, or what its row does not hold.
-    pub is_structure: bool,
-    /// Whether it is lost for certain, rather than out of reach at this moment.
-    pub is_lost: bool,
-}
-
-/// Looks for objects that checkpoints need and that are missing or, with `read_data`, damaged.
-///
-/// Returns them with the number of objects that were looked at.
-pub fn verify(objects: &Objects, checkpoints: &[Checkpoint], read_data: bool) -> Result<(Vec<Damage>, u64)> {
-    let mut checked: BTreeMap<Hash, Option<Diagnosis>> = BTreeMap::new();
-    let mut sound = HashSet::new();
-    let mut damage: BTreeMap<Hash, Damage> = BTreeMap::new();
-    for checkpoint in checkpoints {
-        let mut seen = HashSet::new();
-        let mut waiting = vec![(checkpoint.tree, true), (checkpoint.manifest, false)];
-        if let Ok(manifest) = Manifest::read(objects, &checkpoint.manifest) {
-            waiting.extend(
-                manifest
-                    .git
-                    .iter()
-                    .flat_map(|git| git.objects().collect::<Vec<_>>())
-                    .map(|hash| (hash, false)),
-            );
-        }
-        while let Some((hash, is_tree)) = waiting.pop() {
-            // As long as nothing is damaged, what an earlier checkpoint needs too was looked at with it.
-            if !seen.insert(hash) || (damage.is_empty() && !sound.insert(hash)) {
-                continue;
-            }
-            let check = || -> Result<()> {
-                if objects.is_purged(&hash)? {
-                    return Ok(());
-                }
-                if read_data || is_tree {
-                    objects.read_to(&hash, &mut std::io::sink()).map(|_| ())
-                } else if objects.has(&hash)? {
-                    Ok(())
-                } else {
-                    objects.read(&hash).map(|_| ())
-                }
-            };
-            let is_structure = is_tree || hash == checkpoint.manifest;
-            if let Some(problem) = checked.entry(hash).or_insert_with(|| check().err()) {
-                let entry = damage.entry(hash).or_insert_with(|| Damage {
-                    object: hash,
-                    problem: problem.message().to_owned(),
-                    checkpoints: Vec::new(),
-                    is_structure,
-                    is_lost: problem.code() == Code::Corrupt,
-                });
-                entry.is_structure |= is_structure;
-                entry.checkpoints.push(checkpoint.id.clone());
-            } else if is_tree {
-                for entry in objects.tree(&hash)?.entries {
-                    match entry.node {
-                        Node::Directory(below) => waiting.push((below, true)),
-                        Node::File { hash, .. } => waiting.push((hash, false)),
-                        _ => {}
-                    }
-                }
-            }
-        }
-    }
-    Ok((damage.into_values().collect(), checked.len() as u64))
 }
