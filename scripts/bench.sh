@@ -4,8 +4,8 @@
 #
 #     scripts/bench.sh [PART...] [--flush TIME] [--quick] [--write]
 #
-# PART is kernel, flush, checkpoint, workflow, rewind, rollback, undo, hooks or fleet (which needs PostgreSQL); without one, all of them
-# (ten minutes to half an hour). --quick takes small sizes and holds nothing to its bound. --write renews what was measured of docs/BENCHMARKS.md and its plots.
+# PART is kernel, flush, checkpoint, workflow, rewind, rollback, undo, hooks, beside (what other programs' work costs a capture) or fleet
+# (which needs PostgreSQL); without one, all of them (ten minutes to half an hour). --quick takes small sizes and holds nothing to its bound. --write renews what was measured of docs/BENCHMARKS.md and its plots.
 # --flush has every flush of the part of that name take so much longer (3ms): a laptop's disk, where a server's answers at once.
 # IC_BIN names a binary to measure instead of a release build. Needs cargo, git, the sqlite3 shell and python3.
 set -euo pipefail

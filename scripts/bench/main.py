@@ -4,6 +4,7 @@ import multiprocessing
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
+import beside
 import checkpoint
 import fleet
 import flush
@@ -17,7 +18,7 @@ from common import Report
 from page import write
 
 PARTS = {"kernel": kernel, "flush": flush, "checkpoint": checkpoint, "workflow": workflow, "rewind": rewind, "rollback": rollback,
-         "undo": undo, "hooks": hooks, "fleet": fleet}
+         "undo": undo, "hooks": hooks, "beside": beside, "fleet": fleet}
 
 
 def bench(part, report):
