@@ -1,7 +1,9 @@
 //! Retention acts by itself after every kind of checkpoint: rows at once, content soon after.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use ic_testkit::{Cli, Database, wait_for};
@@ -28,6 +30,11 @@ fn take(cli: &Cli, turn: u64, arguments: &[&str]) -> String {
     .take(40_000)
     .collect();
     fs::write(cli.root().join("work"), noise).expect("a file");
+    take_as_it_is(cli, turn, arguments)
+}
+
+/// Takes a checkpoint of the tree.
+fn take_as_it_is(cli: &Cli, turn: u64, arguments: &[&str]) -> String {
     let call = [["checkpoint", "create", "--format", "text"].as_slice(), arguments].concat();
     let mut call = cli.command(call);
     call.env("IC_TEST_CLOCK", (LONG_AGO + turn).to_string());
@@ -89,6 +96,89 @@ fn a_store_beyond_its_size_prunes_the_oldest_whatever_their_age() {
         take(&cli, turn, &["--auto"]);
     }
     wait_for("the newest alone is kept", || ids(&cli).len() < 6);
+}
+
+/// The bytes that the store takes.
+fn size(cli: &Cli) -> u64 {
+    let of = |name: &str| fs::metadata(cli.beside(name)).map_or(0, |meta| meta.len());
+    of("objects.db") + of("objects.db-wal")
+}
+
+#[test]
+fn a_store_beyond_its_size_prunes_no_more_than_it_must() {
+    const MOST: u64 = 400_000;
+    const TAKEN: u64 = 12;
+    let cli = configured("keep-last: 1");
+    for turn in 0..TAKEN {
+        take(&cli, turn * 100_000, &["--auto"]);
+    }
+    assert!(size(&cli) > MOST);
+    let limited = format!("rollback: {{retention: {{keep-last: 1, max-size: {MOST}}}}}\n");
+    fs::write(cli.root().join(".ic.yaml"), limited).expect("a configuration");
+    // Content that is younger than a minute stays, so this one is taken later than that.
+    take(&cli, TAKEN * 100_000, &["--auto"]);
+    wait_for_sweep(&cli);
+    let (left, size) = (ids(&cli).len() as u64, size(&cli));
+    assert!(size <= MOST, "{size} bytes");
+    assert!((TAKEN / 3..TAKEN).contains(&left), "{left} of {TAKEN} are left, in {size} bytes");
+}
+
+fn wait_for_sweep(cli: &Cli) {
+    let caches = cli.beside("objects.cache");
+    wait_for("a sweep", || caches.join("pruned").exists() && !caches.join("unswept").exists());
+}
+
+fn hook(cli: &Cli, turn: u64, event: &str, prompt: &str) {
+    let said =
+        serde_json::json!({"session_id": "s-1", "cwd": cli.root(), "prompt": prompt, "prompt_id": prompt});
+    let mut call = cli.command(["hook", "claude-code", event]);
+    call.env("IC_TEST_CLOCK", (LONG_AGO + turn).to_string()).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = call.spawn().expect("a hook");
+    child.stdin.take().expect("its input").write_all(said.to_string().as_bytes()).expect("what it is told");
+    assert!(child.wait().expect("its end").success(), "{event}");
+}
+
+#[test]
+fn what_the_newest_prompts_need_stays_however_large_the_store_is() {
+    let cli = configured("max-age: 1ms, keep-last: 1, max-size: 50KB");
+    take(&cli, 0, &["--auto"]);
+    let mut before = Vec::new();
+    for number in 1..=5 {
+        before.push(fs::read(cli.root().join("work")).expect("the file"));
+        let (prompt, at) = (format!("p-{number}"), number * 200_000);
+        hook(&cli, at, "UserPromptSubmit", &prompt);
+        fs::write(cli.root().join("work"), before[0].iter().map(|b| b ^ number as u8).collect::<Vec<_>>())
+            .expect("what the agent writes");
+        hook(&cli, at + 100_000, "Stop", &prompt);
+    }
+    wait_for("the first sweep", || cli.beside("objects.cache/pruned").exists());
+    age(&cli.beside("objects.cache/pruned"));
+    take_as_it_is(&cli, 2_000_000, &["--auto"]);
+    wait_for_sweep(&cli);
+    assert!(size(&cli) > 50_000, "all of it is needed");
+    for content in before.iter().rev() {
+        cli.json(["undo", "--yes", "--json"]);
+        assert!(fs::read(cli.root().join("work")).expect("the file") == *content, "as before the prompt");
+    }
+}
+
+#[test]
+fn the_size_of_a_store_and_its_limit_are_told() {
+    let cli = configured("max-size: 50KB, keep-last: 5");
+    take(&cli, 0, &["--auto"]);
+    take(&cli, 1000, &["--auto"]);
+    let said = |words: &[&str]| {
+        let outcome = ic_testkit::Outcome::of(&mut cli.command(words));
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        outcome.stdout
+    };
+    let health = said(&["health", "--format", "text"]);
+    assert!(health.contains("less than 1 MB, more than 50.0 kB (rollback.retention.max-size)"), "{health}");
+    let listed = said(&["checkpoint", "list", "--format", "text"]);
+    assert!(listed.contains("\nstore: less than 1 MB, more than 50.0 kB "), "{listed}");
+    cli.ok(["run", "create", "--goal", "a run", "--phases", "a,b,c"]);
+    let status = said(&["status", "--format", "text"]);
+    assert!(status.contains("  store       less than 1 MB, more than 50.0 kB "), "{status}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ mod write;
 pub use room::{free_bytes, require_room};
 pub(crate) use store::PIECE;
 pub use store::{Objects, accept, hash_of};
-pub use sweep::{Swept, TakenOut};
+pub use sweep::{Swept, TakenOut, file_size};
 pub use write::{Stored, Writer};
 
 #[cfg(test)]

@@ -105,6 +105,10 @@ pub struct Retention {
     pub max_size: Option<u64>,
 }
 
+/// The size of a store beyond which the oldest checkpoints go, unless a configuration says otherwise: what a project of ten thousand files
+/// and an agent that works on it for months leave far below, and no disk of today is filled by.
+pub const MAX_SIZE: u64 = 5_000_000_000;
+
 /// What happens when a step of a workflow fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnFailure {
@@ -144,7 +148,7 @@ impl Default for Config {
                 keep_last: 5,
                 points: 200,
                 keep_manual: true,
-                max_size: None,
+                max_size: Some(MAX_SIZE),
             },
             on_failure: OnFailure { prompt: true, auto_rollback: false },
             guard: None,

@@ -253,11 +253,16 @@ impl Objects {
 
     /// The bytes that the store takes on disk.
     pub fn file_size(&self) -> u64 {
-        let mut log = self.path().as_os_str().to_owned();
-        log.push("-wal");
-        let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
-        size(self.path()) + size(std::path::Path::new(&log))
+        file_size(self.path())
     }
+}
+
+/// The bytes that the store at `path` takes on disk; it is not opened.
+pub fn file_size(path: &std::path::Path) -> u64 {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
+    size(path) + size(std::path::Path::new(&log))
 }
 
 /// What takes the place of a pack.

@@ -6,13 +6,14 @@ use ic_worktree::repair;
 use crate::commands::prelude::*;
 use crate::environment::Environment;
 use crate::text::path_text;
+use crate::views::checkpoint::size::StoreSize;
 use crate::views::ledger::{CheckJson, HealthJson};
 
 /// Check the health of the ledger and of the object store.
 ///
 /// It checks the file's integrity, foreign keys, schema, journal mode, file system, permissions and disk space, and
-/// that the object store beside it exists, belongs to it and is intact. Exit 2 when something is wrong. It also lists
-/// what killed captures and restores left, with the command that ends it. ic events verify checks the chain of events.
+/// that the object store beside it exists, belongs to it and is intact. Exit 2 when something is wrong. It also tells
+/// the store's size, and lists what killed captures and restores left, with the command that ends it. ic events verify checks the chain of events.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic health
@@ -34,6 +35,8 @@ impl Health {
         checks.extend(ic_worktree::health::examine(&kernel)?);
         let (ok, detail) = repair::examine(&kernel, session.options())?;
         checks.push(Check { name: "store", ok, detail });
+        let size = StoreSize::of(&kernel, session.checkpoint_settings(&kernel).ok().as_ref());
+        checks.push(Check { name: "size", ok: true, detail: size.words() });
         let ok = checks.iter().all(|check| check.ok);
         let record = HealthJson {
             ok,

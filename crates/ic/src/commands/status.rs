@@ -3,6 +3,7 @@
 use ic_ops::status;
 
 use crate::commands::prelude::*;
+use crate::views::checkpoint::size::StoreSize;
 use crate::views::log::Back;
 use crate::views::status::StatusJson;
 
@@ -37,7 +38,9 @@ impl Status {
             ic_workflow::unfinished(snapshot, &run)
         })?;
         let now = kernel.context.now();
-        let text = || views::status::screen(&status, now, Back::of(&kernel.ledger));
+        let size =
+            StoreSize::of(&kernel, session.checkpoint_settings(&kernel).ok().as_ref()).words_if_large();
+        let text = || views::status::screen(&status, now, Back::of(&kernel.ledger), size.as_deref());
         session.output.record(&StatusJson::from(&status), text)
     }
 }

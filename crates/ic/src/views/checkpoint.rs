@@ -4,6 +4,7 @@ pub(crate) mod content;
 pub(crate) mod git;
 pub(crate) mod restore;
 pub(crate) mod retention;
+pub(crate) mod size;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;

@@ -95,7 +95,7 @@ shape! {
 const ROOM: usize = 66;
 
 /// The run, its gate, who works, the last point, what is unfinished, and the command to type next.
-pub(crate) fn screen(status: &Status, now: Timestamp, back: Back) -> String {
+pub(crate) fn screen(status: &Status, now: Timestamp, back: Back, store: Option<&str>) -> String {
     let is_alone = status.others_open.is_empty() && !status.is_of_session;
     let mut out = views::log::head(&status.run, Chosen::of(status.is_named, is_alone));
     let mut line = |label: &str, value: &str| {
@@ -135,6 +135,9 @@ pub(crate) fn screen(status: &Status, now: Timestamp, back: Back) -> String {
         let id = open.id.short();
         let goal = cut_to(&plain(&ic_base::title(&open.goal)), ROOM.saturating_sub(id.len() + 2));
         line("also open", &format!("{id}  {goal}"));
+    }
+    if let Some(store) = store {
+        line("store", store);
     }
     line("next", &styled(style::STRONG, &plain(&status.next_command())));
     if let Some(prompt) = status.newest_prompt.as_ref().filter(|_| status.unfinished.is_empty()) {

@@ -55,7 +55,7 @@ fn without_a_file_the_defaults_are_in_force() {
             ("rollback.retention.keep-last", json!(5), false),
             ("rollback.retention.points", json!(200), false),
             ("rollback.retention.keep-manual", json!(true), false),
-            ("rollback.retention.max-size", json!(null), false),
+            ("rollback.retention.max-size", json!(5_000_000_000_u64), false),
             ("rollback.on-failure.prompt", json!(true), false),
             ("rollback.on-failure.auto-rollback", json!(false), false),
             ("hooks.guard", json!("ask"), false),

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use ic_base::{Code, Diagnose, Result};
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::record;
-use ic_checkpoint::retention;
+use ic_checkpoint::retention::{self, Policy};
 use ic_kernel::Kernel;
 use ic_kernel::config::Retention;
 use ic_store::private;
@@ -34,7 +34,8 @@ const FEW: usize = 32;
 pub fn tidy(kernel: &Kernel, settings: &Settings, project_dir: &Path) -> Option<Warning> {
     // Most calls have nothing to do here, and see it without opening the store.
     let objects = objects_path(kernel.ledger.path());
-    if settings.retention.max_size.is_none() && is_looked(&objects, &settings.retention) {
+    let is_known = !is_big(&objects, &settings.retention) || stamp(&objects, "unswept").exists();
+    if is_known && is_looked(&objects, &settings.retention) {
         return None;
     }
     // Whoever captures or writes now comes first: there will be another time.
@@ -53,10 +54,9 @@ pub fn tidy(kernel: &Kernel, settings: &Settings, project_dir: &Path) -> Option<
 }
 
 fn prune_rows(workspace: &Workspace<'_>, configured: &Retention) -> Result<()> {
-    // The size of one file is told at once. A budget is kept by the sweep, which knows what each checkpoint gives back.
-    let is_big = configured.max_size.is_some_and(|max| workspace.objects.file_size() > max);
-    if is_big {
-        return touch(&workspace.stamp("unswept"));
+    // A budget is kept by the sweep, which sees what each checkpoint gives back.
+    if is_big(workspace.objects.path(), configured) {
+        touch(&workspace.stamp("unswept"))?;
     }
     if is_looked(workspace.objects.path(), configured) {
         return Ok(());
@@ -120,18 +120,52 @@ pub fn sweep(workspace: &Workspace<'_>, configured: &Retention) -> Result<Pruned
     let request = Request { policy: configured.policy(), grace: GRACE, dry_run: false, is_tight: false };
     let swept = prune(workspace, &request);
     let swept = match configured.max_size {
-        // A budget is kept by pruning the oldest that may go, whatever their age.
-        Some(max_size) if swept.is_ok() && workspace.objects.file_size() > max_size => {
-            let policy = ic_checkpoint::retention::Policy { max_age: Duration::ZERO, ..request.policy };
-            prune(workspace, &Request { policy, ..request })
-        }
-        _ => swept,
+        Some(max_size) => swept.and_then(|swept| shrink(workspace, &request, max_size, swept)),
+        None => swept,
     };
     // A sweep that dies is made again; and so is one beside which another call pruned.
     if swept.is_ok() && when(&unswept) == noted {
         let _ = fs::remove_file(&unswept);
     }
     swept
+}
+
+/// Keeps a budget: prunes the oldest that may go, whatever their age, a quarter of them at a time. Checkpoints share most of their content,
+/// so what one gives back shows only once it is gone; and more than must go is not to go.
+fn shrink(workspace: &Workspace<'_>, request: &Request, max_size: u64, swept: Pruned) -> Result<Pruned> {
+    let mut last = swept;
+    while workspace.objects.file_size() > max_size {
+        let Some(max_age) = age_of_oldest(workspace, request)? else { break };
+        let policy = Policy { max_age, ..request.policy };
+        last = prune(workspace, &Request { policy, ..*request })?;
+        // What was kept within the last minute stays, whoever needs it: the next sweep gives it back.
+        if last.swept.bytes == 0 {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+/// The age beyond which a quarter is of those that may go for a budget; `None` if none may.
+fn age_of_oldest(workspace: &Workspace<'_>, request: &Request) -> Result<Option<Duration>> {
+    let now = workspace.kernel.context.now();
+    let (all, pinned) = workspace.kernel.read(|snapshot| {
+        Ok((record::all_kept(snapshot)?, pinned(workspace.kernel, snapshot, request.policy.points)?))
+    })?;
+    let policy = Policy { max_age: Duration::ZERO, ..request.policy };
+    let old = retention::given_up(&all, policy, now, &pinned);
+    // Those of tool calls go with the others of their dispatch.
+    let mut ages =
+        old.iter().filter(|one| !one.link.of_call).map(|one| now.millis() - one.created_at.millis());
+    let quarter = ages.clone().count().div_ceil(4);
+    let age = quarter.checked_sub(1).and_then(|last| ages.nth(last));
+    let age = age.or_else(|| (!old.is_empty()).then_some(0));
+    Ok(age.map(|age| Duration::from_millis(u64::try_from(age - 1).unwrap_or(0))))
+}
+
+/// Whether the store takes more than it may. Its size is told without opening it.
+fn is_big(objects: &Path, configured: &Retention) -> bool {
+    configured.max_size.is_some_and(|max| ic_checkpoint::objects::file_size(objects) > max)
 }
 
 /// Whether ages were looked at lately. Those of days need no look at every call; short ones, as a chat may want them, do.

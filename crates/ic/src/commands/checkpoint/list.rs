@@ -5,6 +5,7 @@ use ic_worktree::Workspace;
 use super::Selection;
 use crate::commands::prelude::*;
 use crate::text;
+use crate::views::checkpoint::size::StoreSize;
 
 /// List the checkpoints of this working tree, oldest first.
 #[derive(Debug, Args)]
@@ -33,7 +34,11 @@ impl List {
             is_empty = false;
             rows.push(&mut list, &shown)
         })?;
-        list.end_with(|| rows.render())?;
+        let size = StoreSize::of(&kernel, Some(&settings)).words_if_large();
+        list.end_with(|| {
+            let store = size.map(|words| format!("\nstore: {words}\n")).unwrap_or_default();
+            rows.render() + &store
+        })?;
         // Only where nothing is listed: work trees that were removed leave checkpoints, and whoever has some of their own knows.
         if is_empty && self.selection.is_of_here() {
             warn_of_gone_roots(session, &workspace)?;
