@@ -49,6 +49,7 @@ mod subagents;
 mod support;
 mod tail;
 mod tokens;
+mod undone_in_turn;
 mod verbs;
 mod waits;
 mod workflow;

@@ -2,13 +2,19 @@
 //! is theirs. Else their checkpoints say when they worked: from the first one after the beginning of the workflow to their last, or to
 //! now while they are not finished.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use ic_base::{CheckpointId, Result, RunId, Seq};
 use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::restore::journal;
+use ic_dispatch::dispatch;
+use ic_journal::made::safety_of;
+use ic_journal::steps;
+use ic_journal::table::{self, RollbackStatus};
 use ic_phase::{RunStatus, run};
 use ic_session::attribution::Attribution;
+use ic_store::Snapshot;
 
 use ic_kernel::Kernel;
 use ic_worktree::{Conflict, Workspace};
@@ -39,7 +45,7 @@ pub(super) fn conflicts<'p>(
     others_asked: Others,
     paths: impl Iterator<Item = &'p [u8]>,
 ) -> Result<Vec<Conflict>> {
-    let (target, others, attribution) = kernel.read(|snapshot| {
+    let (target, others, attribution, later) = kernel.read(|snapshot| {
         let target = record::get(snapshot, target)?;
         let mut of_run: BTreeMap<RunId, (Checkpoint, Checkpoint)> = BTreeMap::new();
         for checkpoint in record::all_kept(snapshot)? {
@@ -64,10 +70,11 @@ pub(super) fn conflicts<'p>(
             let is_still = is_finished || is_told && !attribution.runs_now(&id);
             others.push(Other { run: id, is_still, first, last });
         }
-        Ok((target, others, attribution))
+        let later = left_by_later_undos(snapshot, &target)?;
+        Ok((target, others, attribution, later))
     })?;
     let paths: Vec<&[u8]> = paths.collect();
-    let mut found = undone_by_others(workspace, &target, &attribution, &paths)?;
+    let mut found = undone_by_others(workspace, &target, (&attribution, &later), &paths)?;
     let by_nobody = changed_by_nobody(workspace, &target, &attribution)?;
     for path in paths.iter().filter(|path| by_nobody.contains(**path)) {
         let reason = "changed while no agent was at work, so it may be yours".to_owned();
@@ -93,16 +100,37 @@ pub(super) fn conflicts<'p>(
     Ok(found.into_iter().map(conflict).collect())
 }
 
+/// What undos that stand left, of work that all began after the target: each path was then as before that work, and nothing of it would come
+/// back with the target.
+fn left_by_later_undos(snapshot: &Snapshot<'_>, target: &Checkpoint) -> Result<HashSet<CheckpointId>> {
+    let restores = journal::finished(snapshot, &target.root)?;
+    let mut left = HashSet::new();
+    for one in table::all(snapshot)?.iter().filter(|one| one.status == RollbackStatus::Done) {
+        let began = match one.only() {
+            Some(only) => dispatch::get(snapshot, &only)?.place(),
+            None => one.cut_seq,
+        };
+        if began < target.seq {
+            continue;
+        }
+        let safety: HashSet<CheckpointId> =
+            steps::of_rollback(snapshot, &one.id)?.iter().flat_map(safety_of).collect();
+        let own = restores.iter().filter(|restore| safety.contains(&restore.safety_id));
+        left.extend(own.filter_map(|restore| restore.restored_id.clone()));
+    }
+    Ok(left)
+}
+
 /// Those of the paths that an undo in another run took away from what the target has.
 fn undone_by_others(
     workspace: &Workspace<'_>,
     target: &Checkpoint,
-    attribution: &Attribution,
+    (attribution, later): (&Attribution, &HashSet<CheckpointId>),
     paths: &[&[u8]],
 ) -> Result<BTreeMap<Vec<u8>, String>> {
     let paths: BTreeSet<&[u8]> = paths.iter().copied().collect();
     // What each path was before a restore and after it, oldest first.
-    let mut restored: BTreeMap<Vec<u8>, Vec<(Difference, &RunId)>> = BTreeMap::new();
+    let mut restored: BTreeMap<Vec<u8>, Vec<(Difference, &Checkpoint, &RunId)>> = BTreeMap::new();
     for (from, to) in attribution.restores() {
         let Some(run) = to.link.run_id.as_ref().filter(|run| target.link.run_id.as_ref() != Some(run)) else {
             continue;
@@ -111,11 +139,11 @@ fn undone_by_others(
             if difference.change().is_some() && paths.contains(&difference.path.as_slice()) {
                 let all = restored.entry(difference.path.clone()).or_default();
                 // A redo takes its undo away.
-                let is_redo = |(last, _): &mut (Difference, &RunId)| {
+                let is_redo = |(last, ..): &mut (Difference, &Checkpoint, &RunId)| {
                     last.before == difference.after && last.after == difference.before
                 };
                 if all.pop_if(is_redo).is_none() {
-                    all.push((difference, run));
+                    all.push((difference, to, run));
                 }
             }
             Ok(())
@@ -124,7 +152,10 @@ fn undone_by_others(
     let mut found = BTreeMap::new();
     for (path, all) in restored {
         let wanted = diff::find(&workspace.objects, &target.tree, &path)?;
-        if let Some((_, run)) = all.iter().find(|(difference, _)| difference.before == wanted) {
+        let is_in_the_way = |(difference, to, _): &&(Difference, &Checkpoint, &RunId)| {
+            difference.before == wanted && !later.contains(&to.id)
+        };
+        if let Some((.., run)) = all.iter().find(is_in_the_way) {
             let reason = format!("an undo in run {} changed it from what it would be again", run.short());
             found.insert(path, reason);
         }

@@ -1,0 +1,53 @@
+//! `ic undo` again and again, over sessions and their resumes: each takes one prompt more, and `ic redo` brings them back in turn.
+
+use crate::agents::{Said, in_call, in_git, say};
+use crate::support::Project;
+
+/// A prompt of one session, whose client is called for it alone.
+fn prompt(project: &Project, session: &str, text: &str, deed: impl Fn()) {
+    say(project, &Said::new("claude-code", session, "SessionStart"));
+    say(project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(text, text));
+    in_call(project, "claude-code", session, deed);
+    say(project, &Said::new("claude-code", session, "Stop"));
+    say(project, &Said::new("claude-code", session, "SessionEnd"));
+}
+
+#[test]
+fn what_an_undo_restored_is_in_the_way_of_no_further_undo() {
+    for resumed in [true, false] {
+        for last in ["rename", "delete", "edit", "replace"] {
+            let project = in_git();
+            let session = |n: usize| if resumed { "s".to_owned() } else { format!("s{n}") };
+            let at = |file: &str| project.root().join(file);
+            let tree = || ic_testkit::tree(project.root());
+            let mut trees = vec![tree()];
+            prompt(&project, &session(1), "one", || project.write("login.html", "form\n"));
+            trees.push(tree());
+            prompt(&project, &session(2), "two", || project.write("other.txt", "o\n"));
+            trees.push(tree());
+            prompt(&project, &session(3), "three", || match last {
+                "rename" => std::fs::rename(at("login.html"), at("signin.html")).expect("a rename"),
+                "delete" => std::fs::remove_file(at("login.html")).expect("a file"),
+                "edit" => project.write("login.html", "form\nand more\n"),
+                _ => {
+                    std::fs::remove_file(at("login.html")).expect("a file");
+                    project.write("login.html/index", "form\n");
+                }
+            });
+            trees.push(tree());
+            for n in (0..3).rev() {
+                project.json("undo --yes");
+                assert_eq!(tree(), trees[n], "{last}, resumed: {resumed}: to before prompt {}", n + 1);
+            }
+            for (n, there) in trees.iter().enumerate().skip(1) {
+                project.json("redo --yes");
+                assert_eq!(&tree(), there, "{last}, resumed: {resumed}: prompt {n} is back");
+            }
+            // And once more, for what was redone is no undo.
+            for n in (0..3).rev() {
+                project.json("undo --yes");
+                assert_eq!(tree(), trees[n], "{last}, resumed: {resumed}: again to before prompt {}", n + 1);
+            }
+        }
+    }
+}
