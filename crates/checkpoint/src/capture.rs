@@ -16,11 +16,12 @@ mod rules;
 mod sources;
 mod text;
 mod tracked;
+mod unfinished;
 mod visit;
 mod walk;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -43,12 +44,13 @@ use self::found::Found;
 use self::look::own_files;
 use self::sources::Sources;
 use self::tracked::IndexSeen;
+use self::unfinished::Unfinished;
 use crate::attributes::Owner;
 pub use crate::caches::root_key;
 use crate::objects::{Objects, Stored, Writer};
 pub use crate::tree::join;
 use crate::tree::{Groups, Reason, Tree};
-pub use options::{Counts, Options, Progress};
+pub use options::{Counts, Limit, Options, Progress};
 
 /// A tree that was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +97,11 @@ impl Captured {
 }
 
 /// What the stat cache will know, once what it names is durable.
-pub struct Seen(Option<(CacheFile, Update)>);
+pub struct Seen {
+    news: Option<(CacheFile, Update)>,
+    /// What unfinished captures left: with the stat cache it is not needed any more.
+    unfinished: PathBuf,
+}
 
 impl Seen {
     /// Keeps it where `is_stored`: of what a look found, the store may lack something. The next capture would believe that it is there.
@@ -105,7 +111,9 @@ impl Seen {
 
     /// Keeps it. Before the content is durable, the next capture would believe in content that a crash took.
     pub fn keep(self) -> Result<()> {
-        self.0.map_or(Ok(()), |(file, update)| file.save(&update))
+        self.news.map_or(Ok(()), |(file, update)| file.save(&update))?;
+        unfinished::forget(&self.unfinished);
+        Ok(())
     }
 }
 
@@ -178,6 +186,7 @@ pub fn capture_with(
         scratch: &space.scratch,
         maps: &maps,
         own: own_files(root, options, objects),
+        unfinished: Unfinished::open(space.unfinished(), progress.limit.is_any() && writer.keeps()),
         found: Mutex::new(Found::new(base, options.since)),
         is_changed: AtomicBool::new(cache.is_none()),
     };
@@ -192,7 +201,8 @@ pub fn capture_with(
     let IndexSeen { state: index, tracked, .. } = index;
     let is_news = options.rules.force.is_empty() && (is_changed || index != old.index);
     let header = Header { root: root_record.at, index, tracked, owner: number, ..Header::default() };
-    let seen = Seen(is_news.then(|| (space, found.maker.finish(base, header))));
+    let unfinished = space.unfinished();
+    let seen = Seen { news: is_news.then(|| (space, found.maker.finish(base, header))), unfinished };
     let captured = Captured {
         root: with_links(objects, writer, root_record.hash, &links)?,
         owner,

@@ -22,7 +22,8 @@ mod bytes;
 mod held;
 mod key;
 use self::bytes::{BEFORE_RECORD, fixed};
-use self::held::{Held, SMALL, sum_of};
+pub(super) use self::held::sum_of;
+use self::held::{Held, SMALL};
 pub(crate) use self::key::{Key, SETTLED};
 
 const MAGIC: &[u8; 8] = b"icstat06";

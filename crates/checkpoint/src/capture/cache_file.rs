@@ -20,6 +20,7 @@ use rustix::fs::{Timespec, Timestamps, UTIME_NOW, fstat, futimens};
 
 use super::cache::{Cache, Key, Update};
 use super::mapped::Flush;
+use super::unfinished;
 use crate::caches::{ROOT_KEY, cache_directory, root_key};
 use crate::objects::Objects;
 use crate::scratch::LazyScratch;
@@ -74,6 +75,11 @@ impl CacheFile {
     pub(super) fn rule_settings(&self) -> PathBuf {
         // With an ending, as locks have one: it is no cache of a tree.
         self.path.with_extension(RULES)
+    }
+
+    /// Where what unfinished captures have read is written down.
+    pub(super) fn unfinished(&self) -> PathBuf {
+        self.path.with_extension(unfinished::ENDING)
     }
 
     /// The last cache, if it can be believed: whole, and about content that the store still has.
@@ -154,7 +160,8 @@ pub fn cached_trees(objects: &Objects) -> Vec<Hash> {
 
 /// Forgets what captures saw, and what git told: the next ones read and ask everything again. The caller holds the store's lock alone.
 pub fn forget_caches(objects: &Objects) -> Result<()> {
-    let files = caches(objects).flat_map(|path| [path.with_extension(TOLD), path]);
+    let files = caches(objects)
+        .flat_map(|path| [path.with_extension(TOLD), path.with_extension(unfinished::ENDING), path]);
     let mut found = files.filter(|path| path.symlink_metadata().is_ok());
     found.try_for_each(|path| {
         std::fs::remove_file(&path).while_doing(|| format!("removing {}", path.display()))

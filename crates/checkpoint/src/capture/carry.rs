@@ -16,6 +16,7 @@ use super::cache::{Key, Seen};
 use super::file::{self, Outcome, Subject, Way};
 use super::look::is_ours;
 use super::rules::Level;
+use super::unfinished::Read;
 use super::visit::{Place, Todo, Visited, Walk};
 use crate::closed;
 use crate::pool;
@@ -158,6 +159,18 @@ impl Walk<'_> {
     }
 
     fn read(&self, place: &Place, name: &[u8], key: &Key, way: Way) -> Result<Option<(Seen<'static>, bool)>> {
+        self.progress.limit.check()?;
+        if way == Way::Usual
+            && let Some(known) = self.unfinished.find(key)
+            && !self.maps.may_hide_changes(key)
+            && self.writer.has(&known.hash)?
+        {
+            let attributes = Cow::Owned(known.attributes.clone());
+            return Ok(Some((
+                Seen::File { key: *key, hash: known.hash, size: known.size, attributes },
+                true,
+            )));
+        }
         let path = self.root.join(path_from_bytes(&place.path)).join(path_from_bytes(name));
         // What was touched lately is not trusted anyway.
         let may_trust = key.is_settled(self.now);
@@ -185,7 +198,12 @@ impl Walk<'_> {
         let stored = kept.key.unwrap_or(*key);
         let key = Key { mode: stored.mode & !0o7777 | kept.mode, ..stored };
         let trusted = may_trust && !kept.is_mapped && kept.key.is_some_and(|key| key.is_settled(self.now));
-        let attributes = Cow::Owned(kept.attributes.bytes());
+        let attributes = kept.attributes.bytes();
+        if trusted && way == Way::Usual {
+            let read = Read { hash: kept.hash, size: kept.size, attributes: attributes.clone() };
+            self.unfinished.note(&key, &read);
+        }
+        let attributes = Cow::Owned(attributes);
         Ok(Some((Seen::File { key, hash: kept.hash, size: kept.size, attributes }, trusted)))
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use ic_base::Timestamp;
 use ic_store::OpenOptions;
 
-use super::options::{Options, Progress};
+use super::options::{Limit, Options, Progress};
 use super::{Captured, capture};
 use crate::objects::Objects;
 
@@ -265,4 +265,81 @@ fn another_ledger_and_its_store_are_left_out_by_name() {
         assert_eq!(node("team.db"), Some(&Node::Passed(Reason::Ledger)));
         assert!(matches!(node("other.objects.db"), Some(Node::File { .. })));
     }
+}
+
+/// A capture that is asked to end once so many bytes were read.
+fn interrupted_after(project: &Project, bytes: u64) -> (ic_base::Result<Captured>, u64) {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    let flag = Arc::new(AtomicBool::new(false));
+    let limit =
+        Limit::new(std::time::Instant::now(), std::time::Duration::from_secs(600), Some(flag.clone()));
+    let progress = Progress { limit, ..Progress::default() };
+    let is_over = AtomicBool::new(false);
+    let captured = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(SeqCst) && progress.read.load(SeqCst) < bytes {
+                std::thread::yield_now();
+            }
+            flag.store(true, SeqCst);
+        });
+        let mut writer = project.objects.writer(Timestamp(1)).unwrap();
+        writer.keep_progress();
+        let captured =
+            super::capture_with(&project.objects, &writer, &project.root(), &project.options, &progress);
+        is_over.store(true, SeqCst);
+        captured.and_then(|(captured, seen)| {
+            writer.finish()?;
+            seen.keep()?;
+            Ok(captured)
+        })
+    });
+    (captured, progress.read.into_inner())
+}
+
+#[test]
+fn captures_that_end_before_they_are_whole_go_on_where_the_last_one_was() {
+    let project = Project::new();
+    let file = 40_000;
+    for n in 0..400_u32 {
+        // Of pieces, too, and nothing that compresses to little.
+        let size = if n % 100 == 0 { 1_500_000 } else { file };
+        let bytes: String = (0..size / 40).map(|k| format!("{:040}", u64::from(n) * 7_919 + k)).collect();
+        project.write(&format!("d{}/f{n}", n % 20), &bytes);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(2_100));
+    let mut again = 0;
+    let whole = loop {
+        let (captured, _) = interrupted_after(&project, 3_000_000);
+        match captured {
+            Ok(captured) => break captured,
+            Err(error) => assert_eq!(error.code(), ic_base::Code::Interrupted),
+        }
+        again += 1;
+        assert!(again < 60, "each one goes on where the last one was");
+    };
+    assert!(again > 0, "one was not whole");
+    let total = whole.counts.bytes;
+    assert!(total > 20_000_000);
+    for n in [0, 1, 100, 399] {
+        let path = format!("d{}/f{n}", n % 20);
+        assert_eq!(project.content(&whole, &path).unwrap(), fs::read(project.root().join(&path)).unwrap());
+    }
+    let other = Project::new();
+    let anew = capture(&other.objects, &project.root(), Timestamp(1), &other.options, &Progress::default());
+    assert_eq!(whole.root, anew.unwrap().root);
+    let left = fs::read_dir(project.dir.path().join("store/objects.cache")).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with("unfinished")), "{left:?}");
+}
+
+#[test]
+fn a_limit_that_is_over_ends_a_capture() {
+    let project = Project::new();
+    project.write("a", "a");
+    let limit = Limit::new(std::time::Instant::now(), std::time::Duration::ZERO, None);
+    let progress = Progress { limit, ..Progress::default() };
+    let ended = capture(&project.objects, &project.root(), Timestamp(1), &project.options, &progress);
+    assert_eq!(ended.unwrap_err().code(), ic_base::Code::TimedOut);
+    assert!(!Limit::default().is_any());
 }

@@ -13,6 +13,7 @@ use super::found::Found;
 use super::mapped::Maps;
 use super::options::{Options, Progress};
 use super::rules::{Level, Rules};
+use super::unfinished::Unfinished;
 use crate::attributes::Owner;
 use crate::closed::Opened;
 use crate::objects::{Objects, Writer};
@@ -40,6 +41,8 @@ pub(crate) struct Walk<'w> {
     pub(crate) maps: &'w Maps,
     /// Files of the ledger and its store, by device and number: they are never captured.
     pub(crate) own: HashSet<(u64, u64)>,
+    /// What captures have read that did not end.
+    pub(super) unfinished: Unfinished,
     pub(super) found: Mutex<Found>,
     pub(super) is_changed: AtomicBool,
 }

@@ -56,6 +56,7 @@ impl Walk<'_> {
     ///
     /// Its handle is returned too: through it its parent finds back, which may have closed its own (see [`HELD`]).
     pub(super) fn visit(&self, place: Place) -> Result<(Option<Visited>, OwnedFd)> {
+        self.progress.limit.check()?;
         let Some(mut stat) = self.readable(&place, fstat(&place.fd))? else { return Ok((None, place.fd)) };
         if let Some(opened) = &place.opened {
             stat.st_mode = stat.st_mode & !0o7777 | opened.mode();

@@ -3,23 +3,29 @@
 //! Packs are written as they fill up, their objects enter the index in the last transaction. So a writer that fails, for want of
 //! room or because it was killed, leaves nothing that anybody relies on: it gives its packs back when it is dropped, or the next
 //! one does ([`Objects::clear_unfinished`]).
+//!
+//! A writer whose caller may be killed for taking too long enters what it has from time to time ([`Writer::keep_progress`]): the next one
+//! finds it, and a sweep takes it where none comes.
 
+mod progress;
 mod put;
+mod rows;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use ic_base::{Result, Timestamp};
 use ic_events::Hash;
-use ic_store::{Durability, Transaction};
+use ic_store::Durability;
 
 use self::put::Heeds;
+pub(super) use self::rows::keep;
+use self::rows::{index, insert, place};
 use super::pack::{Builder, Pack, Placed};
 use super::read::Presence;
 use super::room::{self, MARGIN};
-use super::store::Place;
 use super::store::{Form, Objects, PIECE, hash_of};
 use crate::tree::Encoded;
 
@@ -62,6 +68,9 @@ pub struct Writer<'o> {
     is_unread: AtomicBool,
     waiting: Mutex<Waiting>,
     written: Mutex<Written>,
+    progress: Option<progress::Last>,
+    /// Held alone while what was added enters the index, and shared by who adds: a list never enters before its pieces.
+    gate: RwLock<()>,
     /// There is no room: what comes is only counted, to say how much would be needed.
     is_too_much: AtomicBool,
     new_objects: AtomicU64,
@@ -112,6 +121,8 @@ impl Objects {
             is_unread: AtomicBool::new(false),
             waiting: Mutex::default(),
             written: Mutex::default(),
+            progress: None,
+            gate: RwLock::default(),
             is_too_much: AtomicBool::new(false),
             new_objects: AtomicU64::new(0),
             stored_bytes: AtomicU64::new(0),
@@ -128,6 +139,17 @@ impl Writer<'_> {
     /// How long locks are waited for.
     pub(crate) fn patience(&self) -> Duration {
         self.objects.patience()
+    }
+
+    /// Whether content is stored: a look stores none.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps
+    }
+
+    /// Whether the store has an object, or will have it with what this writer added.
+    pub(crate) fn has(&self, hash: &Hash) -> Result<bool> {
+        let is_added = locked(&self.seen).contains(hash);
+        Ok(is_added || (!self.is_first && self.objects.presence(hash)? == Presence::Here))
     }
 
     /// Adds a directory.
@@ -188,8 +210,6 @@ impl Writer<'_> {
         if self.new_objects.load(Relaxed) > 0 {
             self.enter(&packs)?;
         }
-        // Nothing is to be given back any more.
-        locked(&self.written).packs.clear();
         Ok(Stored {
             new_objects: self.new_objects.load(Relaxed),
             stored_bytes: self.stored_bytes.load(Relaxed),
@@ -238,6 +258,8 @@ impl Writer<'_> {
         if !self.keeps {
             return Ok(());
         }
+        self.enter_if_due()?;
+        let _shared = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let is_of_trees = std::ptr::eq(to, &raw const self.trees);
         let mut builder = locked(to)
             .pop()
@@ -291,7 +313,7 @@ impl Writer<'_> {
     fn enter(&self, packs: &[Pack]) -> Result<()> {
         let mut written = locked(&self.written);
         let earlier = std::mem::take(&mut written.objects);
-        self.objects.side().write(Durability::Synced, |tx| {
+        let entered = self.objects.side().write(Durability::Synced, |tx| {
             let mut objects = earlier;
             for pack in packs {
                 let id = insert(tx, self.now, pack)?;
@@ -304,7 +326,15 @@ impl Writer<'_> {
                 .packs
                 .iter()
                 .try_for_each(|pack| tx.execute_one("DELETE FROM writing WHERE pack = $1", &[pack]))
-        })
+        });
+        if entered.is_err() {
+            // What is in none of both, the index and this list, must not be entered half: all of it is given back.
+            self.is_too_much.store(true, Relaxed);
+            return entered;
+        }
+        // Nothing of it is to be given back any more.
+        written.packs.clear();
+        Ok(())
     }
 
     /// Whether these packs, and the index of all that was written, have room. If not, what was written is given back at once:
@@ -345,46 +375,10 @@ impl Writer<'_> {
 
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
+        self.enter_rest();
         // When this fails, what was written is known as unfinished, and the next capture or prune gives it back.
         let _ = self.give_back();
     }
-}
-
-fn place(pack: i64, placed: &Placed) -> Place {
-    let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-    Place { form: placed.form, pack, start: number(placed.start), size: number(placed.size) }
-}
-
-fn insert(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Result<i64> {
-    let size = i64::try_from(pack.size).unwrap_or(i64::MAX);
-    let id = tx.query_opt(
-        "INSERT INTO packs (size, created_at, data) VALUES ($1, $2, $3) RETURNING id",
-        &[&size, &now.millis(), &pack.data],
-        |row| row.get(0),
-    )?;
-    Ok(id.unwrap_or_default())
-}
-
-/// Says where an object lies. One that another process kept meanwhile stays where it is; one that was lost, that an older version kept as a
-/// list of itself, or that is a piece of what was purged, has content again. No writer of a file's content comes so far with one that was
-/// purged.
-fn index(tx: &Transaction<'_>, pack: i64, placed: &Placed) -> Result<()> {
-    let Place { form, pack, start, size } = place(pack, placed);
-    tx.execute(
-        "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (hash) \
-         DO UPDATE SET form = excluded.form, pack = excluded.pack, start = excluded.start, size = excluded.size \
-         WHERE objects.form = 2 OR (objects.form = 1 AND objects.size = 32)",
-        &[&placed.hash.as_slice(), &form.number(), &pack, &start, &size],
-    )
-    .map(|_| ())
-}
-
-/// Writes a pack and the places of its objects at once.
-pub(super) fn keep(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Result<()> {
-    let id = insert(tx, now, pack)?;
-    let mut objects: Vec<_> = pack.objects.iter().collect();
-    objects.sort_unstable_by_key(|object| object.hash);
-    objects.into_iter().try_for_each(|placed| index(tx, id, placed))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

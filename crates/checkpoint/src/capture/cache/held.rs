@@ -68,7 +68,7 @@ fn content_in(file: &File, at: u64, end: u64) -> Option<Vec<u8>> {
 }
 
 /// A number that tells bytes from those that a loss of power left in their place. It is made for speed: nobody writes the file but us.
-pub(super) fn sum_of(bytes: &[u8]) -> u64 {
+pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
     const ODD: [u64; 4] =
         [0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0xD6E8_FEB8_6659_FD93];
     let mut sums = ODD;

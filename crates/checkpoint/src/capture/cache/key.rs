@@ -16,7 +16,7 @@ fn is_linked(stat: &Stat) -> bool {
 }
 
 /// What tells one state of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) dev: u64,
     pub(crate) ino: u64,
@@ -71,7 +71,7 @@ impl Key {
         out.extend_from_slice(&self.mode.to_le_bytes());
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
         Some(Self {
             dev: fixed(reader)?,
             ino: fixed(reader)?,

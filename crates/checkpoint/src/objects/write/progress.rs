@@ -1,0 +1,57 @@
+//! Entering what was added before the end: a capture that is killed half-way leaves what it stored to the next one.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ic_base::Result;
+
+use super::{Writer, locked};
+
+/// So often a writer that may be killed enters what it has: one transaction that waits for the disk, and no more than that is lost.
+const PROGRESS: Duration = Duration::from_millis(300);
+
+/// When what was added entered the index last.
+pub(super) type Last = Mutex<Instant>;
+
+impl Writer<'_> {
+    /// Enters what is added from time to time, and when the writer is dropped: whoever called it may be killed, and the next one is to
+    /// find what this one stored.
+    pub fn keep_progress(&mut self) {
+        self.progress = self.keeps.then(|| Mutex::new(Instant::now()));
+    }
+
+    /// Enters what was added, if it is time.
+    pub(super) fn enter_if_due(&self) -> Result<()> {
+        // Of several threads one does it: the others wait at the gate, if they come so far.
+        let Some(mut last) = self.progress.as_ref().and_then(|last| last.try_lock().ok()) else {
+            return Ok(());
+        };
+        if last.elapsed() >= PROGRESS {
+            self.enter_progress()?;
+            *last = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Makes everything durable, and visible to others, that was added so far.
+    fn enter_progress(&self) -> Result<()> {
+        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        self.close()?;
+        let packs = std::mem::take(&mut *locked(&self.waiting)).packs;
+        if self.is_too_much.load(Relaxed) || !self.has_room(&packs)? {
+            return Ok(());
+        }
+        if packs.is_empty() && locked(&self.written).packs.is_empty() {
+            return Ok(());
+        }
+        self.enter(&packs)
+    }
+
+    /// Enters what is left, if the writer ends early. What does not fit is not kept in part: others need the disk, too.
+    pub(super) fn enter_rest(&self) {
+        if self.progress.is_some() && !self.is_too_much.load(Relaxed) {
+            let _ = self.enter_progress();
+        }
+    }
+}
