@@ -160,7 +160,7 @@ intercore_run_rollback_dry() {
 }
 
 # intercore_run_code_rollback RUN [PHASE] [ARG...]: which commits and files came of which dispatch
-# (with PHASE: of that phase; with '' --to-phase=PHASE: after it), as JSON. Git is not run. To take
+# (with PHASE: of that phase, since the run came to it; with '' --to-phase=PHASE: after it), as JSON. Git is not run. To take
 # them all back, newest first, merges included: git revert --no-edit -m 1 SHA..., with the SHAs of
 #     intercore_run_code_rollback RUN '' --to-phase=PHASE | jq -r '.revert_order[]'
 intercore_run_code_rollback() {
@@ -185,8 +185,8 @@ intercore_dispatch_create() {
     _intercore dispatch create ${type:+"--agent-type=$type"} ${name:+"--name=$name"} "$@" -- "$run"
 }
 
-# intercore_dispatch_start DISPATCH [PID] [ARG...]: the work began. PID is the agent's process ($!), not the
-# script's: while it lives, restores of the tree are refused.
+# intercore_dispatch_start DISPATCH [PID] [ARG...]: the work begins. Call it before the agent starts, and once more with
+# PID: the agent's process ($!), not the script's. While it lives, restores of the tree are refused.
 intercore_dispatch_start() {
     _intercore_need 1 'DISPATCH [PID] [ARG...]' "$@" || return
     _intercore_value DISPATCH "$1" || return

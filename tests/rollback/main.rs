@@ -5,6 +5,7 @@ mod again;
 mod any_point;
 mod around;
 mod attempts;
+mod begun_late;
 mod beside;
 mod closed;
 mod crowd;

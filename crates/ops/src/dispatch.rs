@@ -1,5 +1,6 @@
 //! Handing work out, what it reports, and waiting for its end.
 
+mod beginning;
 mod wait;
 
 use std::path::{Path, PathBuf};
@@ -8,37 +9,65 @@ use ic_base::{DispatchId, Result};
 use ic_checkpoint::record::Link;
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::code::{self, Recorded};
-use ic_dispatch::dispatch::{self, Dispatch, Ending, Tokens, Work};
+use ic_dispatch::dispatch::{self, Dispatch, Ending, Process, Tokens, Work};
 use ic_dispatch::report::Report;
 use ic_phase::point::NewPoint;
 use ic_phase::{Run, run};
-use ic_store::Transaction;
+use ic_saga::process::ProcessIdentity;
+use ic_store::{Snapshot, Transaction};
 
 use ic_kernel::Kernel;
-use ic_kernel::worker::{living, process_of};
+use ic_kernel::worker::process_of;
 use ic_worktree::auto::Taken;
-use ic_worktree::{Settings, Warning, retention};
+use ic_worktree::{Settings, Warning, retention, root_of};
 
 pub use wait::{Waited, wait};
 
 /// Hands work out in a phase of a run (`None`: the current one).
 ///
-/// Errors: `unknown_phase`, `run_not_active`, `rolling_back`, `stale_dispatch`.
-pub fn create(kernel: &Kernel, reference: &str, phase: Option<&str>, work: &Work) -> Result<Dispatch> {
+/// With `kept`, the working tree is captured, where checkpoints are taken automatically: whoever begins the work and then says so
+/// ([`start`] with a process) has changed something by then. Errors: `unknown_phase`, `run_not_active`, `rolling_back`, `stale_dispatch`; a
+/// capture that fails is a warning.
+pub fn create(
+    kernel: &Kernel,
+    reference: &str,
+    phase: Option<&str>,
+    work: &Work,
+    kept: Option<&Settings>,
+) -> Result<(Dispatch, Vec<Warning>)> {
     let id: DispatchId = kernel.context.new_id();
-    kernel.write(|tx, now| {
-        let run = kernel.run(tx, reference)?;
+    let open = |snapshot: &Snapshot<'_>| -> Result<(Run, String)> {
+        let run = kernel.run(snapshot, reference)?;
         run.require_active()?;
         let phase = run.phase_or_current(phase)?;
+        Ok((run, phase))
+    };
+    let capturing = kept.filter(|settings| settings.checkpointing.auto);
+    let (taken, project) = match capturing {
+        None => (Taken::nothing(), kernel.project.root.clone()),
+        Some(settings) => {
+            // What will be refused is refused before anything is captured.
+            let (run, _) =
+                kernel.read(|snapshot| kernel.calling_dispatch(snapshot).and_then(|_| open(snapshot)))?;
+            let link = Link { run_id: Some(run.id), phase: Some(run.phase), ..Link::default() };
+            (Taken::take_tree(kernel, settings, &run.project_dir, link), run.project_dir)
+        }
+    };
+    let dispatch = kernel.write(|tx, now| {
+        let (run, phase) = open(tx)?;
+        taken.record_unless_known(tx, now, &root_of(&run.project_dir), run.epoch)?;
         dispatch::create(tx, now, &id, &run.id, run.epoch, &phase, work)
-    })
+    })?;
+    Ok((dispatch, tidied(kernel, kept, taken, &project)))
 }
 
-/// Marks work as begun, which makes a point of the run; `pid`: the process that works on it, which lives now.
+/// Marks work as begun, which makes a point of the run; `pid`: the process that works on it. Of work that is begun and has no process on
+/// record it is recorded which one it is.
 ///
 /// With `kept`, the working tree is captured before it, where checkpoints are taken automatically, and a configured state database is
-/// looked at. Errors: `invalid_value` for a number that no process has; `stale_dispatch`, `dispatch_running`, `dispatch_finished`,
-/// `rolling_back`; a capture that fails is a warning.
+/// looked at; what a process did before this call lies after the point. A process that has ended by then, and work that its agent has ended
+/// itself, are warnings: agents are quick. Errors: `stale_dispatch`, `dispatch_running`, `dispatch_finished`, `rolling_back`; a capture that
+/// fails is a warning.
 pub fn start(
     kernel: &Kernel,
     reference: &str,
@@ -46,16 +75,56 @@ pub fn start(
     kept: Option<&Settings>,
 ) -> Result<(Dispatch, Vec<Warning>)> {
     // Looked up now: what has this number later is another process.
-    let process = pid.map(living).transpose()?.map(|identity| process_of(&identity));
+    let identity = pid.map_or(Ok(None), ProcessIdentity::of)?;
+    let gone = pid.filter(|_| identity.is_none());
+    let ended = gone.map(ProcessIdentity::of_ended);
+    let process = identity.as_ref().or(ended.as_ref()).map(process_of);
+    let mut warnings = beginning::warnings(gone);
+    if let Some(process) = &process
+        && let Some(met) = begun_before(kernel, reference, process)?
+    {
+        warnings.extend(beginning::ended(&met));
+        return Ok((met, warnings));
+    }
     let (taken, project) = look(kernel, reference, kept, DispatchStatus::Running)?;
+    let before = match (kept, &process) {
+        (Some(settings), Some(_)) => {
+            beginning::look_before(kernel, settings, &taken, &project, identity.as_ref())?
+        }
+        _ => None,
+    };
     let dispatch = kernel.write(|tx, now| {
         let (dispatch, run) = settled(tx, reference)?;
         // Before anything is recorded of work that may not begin.
         dispatch.status.check_move_to(DispatchStatus::Running, dispatch.id.short())?;
-        taken.record_point(tx, now, &run, &NewPoint::of_dispatch(dispatch.id.as_str()))?;
+        let point = NewPoint::of_dispatch(dispatch.id.as_str());
+        match &before {
+            Some(look) => taken.record_point_at(tx, now, &run, &point, look)?,
+            None => taken.record_point(tx, now, &run, &point)?,
+        }
         dispatch::start(tx, now, &dispatch, process.as_ref())
     })?;
-    Ok((dispatch, tidied(kernel, kept, taken, &project)))
+    warnings.extend(tidied(kernel, kept, taken, &project));
+    Ok((dispatch, warnings))
+}
+
+/// Work that is begun, with its process on record now, or that has ended before it was said to begin; `None`: it is to begin.
+fn begun_before(kernel: &Kernel, reference: &str, process: &Process) -> Result<Option<Dispatch>> {
+    let is_met =
+        |dispatch: &Dispatch| beginning::is_ended_by_itself(dispatch) || beginning::is_unnamed(dispatch);
+    let known = kernel.read(|snapshot| {
+        kernel.calling_dispatch(snapshot)?;
+        dispatch::resolve(snapshot, reference)
+    })?;
+    if !is_met(&known) {
+        return Ok(None);
+    }
+    let met = kernel.write(|tx, _| {
+        let (dispatch, _) = settled(tx, reference)?;
+        dispatch::set_process(tx, &dispatch.id, Some(process))?;
+        dispatch::resolve(tx, dispatch.id.as_str())
+    })?;
+    Ok(Some(met))
 }
 
 /// Captures the tree for work that may move to this status; the transaction that follows asks again.

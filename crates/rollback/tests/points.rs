@@ -24,7 +24,7 @@ fn make(kernel: &Kernel, run: &Run, kind: Kind, name: &str, title: &str) {
 
 fn work(kernel: &Kernel, run: &Run, name: &str) -> String {
     let work = Work { name: Some(name.to_owned()), ..Work::default() };
-    dispatch::create(kernel, run.id.as_str(), None, &work).expect("a dispatch").id.to_string()
+    dispatch::create(kernel, run.id.as_str(), None, &work, None).expect("a dispatch").0.id.to_string()
 }
 
 fn back(kernel: &Kernel, run: &Run, to: &str, dry_run: bool) -> ic_base::Result<Rollback> {

@@ -63,6 +63,23 @@ impl ProcessIdentity {
         Ok(Some(Self { pid, start_time: entry.start_time, boot_id }))
     }
 
+    /// A process of this boot that had this number and has ended.
+    pub fn of_ended(pid: u32) -> Self {
+        Self { pid, start_time: 0, boot_id: table::boot_id() }
+    }
+
+    /// How long ago it started, to a hundredth of a second; `None` where the system does not say.
+    pub fn age(&self) -> Option<Duration> {
+        if !table::starts_are_ordered() {
+            return None;
+        }
+        let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+        let uptime: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+        let per_second = u32::try_from(rustix::param::clock_ticks_per_second()).ok()?;
+        let start = Duration::from_secs(self.start_time).checked_div(per_second)?;
+        Duration::try_from_secs_f64(uptime).ok()?.checked_sub(start)
+    }
+
     /// Whether this very process still runs. A zombie does not. When the table of processes cannot be read it is
     /// taken to run, because what follows from "gone" cannot be taken back.
     pub fn is_alive(&self) -> bool {

@@ -10,7 +10,7 @@ use ic_checkpoint::capture::{Progress, join, root_key};
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::record::{self, Kind, Link};
 use ic_checkpoint::tree::{Node, Reason};
-use ic_events::hex;
+use ic_events::{Hash, hex};
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_phase::point::NewPoint;
@@ -86,6 +86,44 @@ impl Taken {
         taken.marked = Marked::look(settings);
         taken.warnings.extend(taken.marked.warning.clone());
         taken
+    }
+
+    /// Captures the tree alone.
+    pub fn take_tree(kernel: &Kernel, settings: &Settings, project_dir: &Path, link: Link) -> Self {
+        let alone = Settings { state: None, ..settings.clone() };
+        Self::take(kernel, &alone, project_dir, link)
+    }
+
+    /// The tree that was seen.
+    pub fn tree(&self) -> Option<Hash> {
+        self.shot.as_ref().map(|shot| shot.captured.root)
+    }
+
+    /// Records what was seen, unless the newest look at the root shows the same.
+    pub fn record_unless_known(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        root: &Path,
+        epoch: i64,
+    ) -> Result<()> {
+        let Some(shot) = &self.shot else { return Ok(()) };
+        match record::newest_look(tx, root)? {
+            Some(newest) if shot.is_as(&newest) => Ok(()),
+            _ => shot.record(tx, now, Some(epoch)).map(drop),
+        }
+    }
+
+    /// Records a point of a run with what a checkpoint has that was taken before; its event is the first of the transaction.
+    pub fn record_point_at(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        run: &Run,
+        new: &NewPoint<'_>,
+        look: &CheckpointId,
+    ) -> Result<()> {
+        shot::record_point_at(tx, now, run, new, look, &self.marked)
     }
 
     /// The same, taken as the last agent at work in the tree stopped: what changes from here on is others' work.

@@ -313,6 +313,12 @@ impl Shot {
         record::add(tx, now, &self.row(&self.link, epoch, None))
     }
 
+    /// Whether a checkpoint shows the same tree and the same state of git.
+    pub fn is_as(&self, checkpoint: &Checkpoint) -> bool {
+        let is_same = checkpoint.tree == self.captured.root && checkpoint.git_hash == Some(self.git_hash);
+        is_same && checkpoint.complete == self.captured.is_complete()
+    }
+
     fn row<'a>(&'a self, link: &'a Link, epoch: Option<i64>, advance_seq: Option<Seq>) -> NewCheckpoint<'a> {
         NewCheckpoint {
             id: &self.id,
@@ -378,4 +384,18 @@ pub(super) fn record_point(
     }
     marked.record(tx, seq, &run.id)?;
     point::insert(tx, now, run, new, seq, shot.map(Shot::id))
+}
+
+/// As [`record_point`], of what a checkpoint has that was taken before.
+pub(super) fn record_point_at(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    run: &Run,
+    new: &NewPoint<'_>,
+    look: &CheckpointId,
+    marked: &Marked,
+) -> Result<()> {
+    let seq = point::announce(tx, now, run, new)?;
+    marked.record(tx, seq, &run.id)?;
+    point::insert(tx, now, run, new, seq, Some(look))
 }

@@ -16,6 +16,8 @@ use std::path::PathBuf;
 use ic_dispatch::dispatch::Ending;
 use ic_kernel::Kernel;
 use ic_ops::dispatch;
+use ic_phase::Run;
+use ic_store::Snapshot;
 use ic_worktree::{Settings, Warning};
 
 use crate::background;
@@ -45,13 +47,27 @@ struct Kept {
 
 /// What is kept of the tree around the work of a dispatch, as its run's project says, and that project.
 fn kept(session: &Session, kernel: &Kernel, id: &str, wanted: bool) -> Result<Kept> {
+    kept_of(session, kernel, wanted, |snapshot| {
+        let dispatch = ic_dispatch::dispatch::resolve(snapshot, id)?;
+        ic_phase::run::get(snapshot, &dispatch.run_id)
+    })
+}
+
+/// The same of work that is handed out in a run.
+fn kept_for_run(session: &Session, kernel: &Kernel, run: &str, wanted: bool) -> Result<Kept> {
+    kept_of(session, kernel, wanted, |snapshot| kernel.run(snapshot, run))
+}
+
+fn kept_of(
+    session: &Session,
+    kernel: &Kernel,
+    wanted: bool,
+    run: impl Fn(&Snapshot<'_>) -> Result<Run>,
+) -> Result<Kept> {
     if !kernel.ledger.is_of_one_host() {
         return Ok(Kept { settings: None, project: kernel.project.root.clone() });
     }
-    let project = kernel.read(|snapshot| {
-        let dispatch = ic_dispatch::dispatch::resolve(snapshot, id)?;
-        ic_phase::run::get(snapshot, &dispatch.run_id).map(|run| run.project_dir)
-    })?;
+    let project = kernel.read(|snapshot| run(snapshot))?.project_dir;
     Ok(Kept { settings: session.kept_along_the_way(kernel, &project, wanted)?, project })
 }
 

@@ -108,8 +108,9 @@ impl World {
                     &self.run,
                     phase.map(|p| PHASES[p]),
                     &Work::default(),
+                    None,
                 );
-                let id = made.map(|d| d.id.to_string()).map_err(|e| refusal(&e));
+                let id = made.map(|(d, _)| d.id.to_string()).map_err(|e| refusal(&e));
                 self.model.dispatch(id, phase);
             }
             Deed::Start(i) => self.on_dispatch(

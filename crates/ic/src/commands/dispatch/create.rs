@@ -10,7 +10,8 @@ use crate::views::dispatch::DispatchJson;
 
 /// Create a dispatch (a piece of work) in a run, and print its id.
 ///
-/// Pass the id to the worker as `IC_DISPATCH`: after a rollback, its late writes are then refused.
+/// Pass the id to the worker as `IC_DISPATCH`: after a rollback, its late writes are then refused. The working tree is captured, so that
+/// what the worker does before `ic dispatch start --pid` belongs to its work.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   d=$(ic dispatch create @ --agent-type codex --name 'login form')
@@ -33,6 +34,9 @@ pub(crate) struct Create {
     /// The file that holds the prompt
     #[arg(long, value_name = "F")]
     prompt_file: Option<PathBuf>,
+    /// Take no checkpoint of the working tree
+    #[arg(long)]
+    no_checkpoint: bool,
     #[command(flatten)]
     door: Door,
 }
@@ -50,7 +54,11 @@ impl Create {
             parent_id: None,
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let dispatch = dispatch::create(&kernel, &self.run, self.phase.as_deref(), &work)?;
-        session.output.scalar(dispatch.id.as_str(), &DispatchJson::from(&dispatch))
+        let kept = super::kept_for_run(session, &kernel, &self.run, !self.no_checkpoint)?;
+        let capturing = kept.settings.as_ref().filter(|settings| settings.checkpointing.auto);
+        let (dispatch, warnings) =
+            dispatch::create(&kernel, &self.run, self.phase.as_deref(), &work, capturing)?;
+        super::captured(session, &kernel, &kept, &warnings);
+        session.output.scalar(dispatch.id.as_str(), &DispatchJson::from(&dispatch).warned(&warnings))
     }
 }

@@ -6,16 +6,19 @@ use crate::commands::prelude::*;
 use crate::views::dispatch::DispatchJson;
 
 /// Mark a dispatch started.
+///
+/// The working tree is captured first, so call it before the worker begins; then say which process it is. Called once the worker runs,
+/// it counts what changed since the newest capture as the worker's, if all of that changed after its process began.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ic dispatch start \"$d\"
-  agent <prompt.md &
-  ic dispatch start \"$d\" --pid $!    # the agent, not the script")]
+  ic dispatch start \"$d\"               # before the agent begins
+  IC_DISPATCH=$d agent <prompt.md &
+  ic dispatch start \"$d\" --pid $!      # the agent, not the script")]
 pub(crate) struct Start {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// The worker's process (not a script that waits for it). While it runs, restores of the tree are refused, until
-    /// the dispatch is completed
+    /// The worker's process (not a script that waits for it), also of a dispatch that is started. While it runs, restores
+    /// of the tree are refused, until the dispatch is completed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pid: Option<u32>,
     /// Take no checkpoint of the working tree

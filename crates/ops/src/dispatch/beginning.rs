@@ -1,0 +1,79 @@
+//! Work that begins before that is recorded: `agent & ic dispatch start ID --pid $!`.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use ic_base::{CheckpointId, Result};
+use ic_checkpoint::diff;
+use ic_checkpoint::record;
+use ic_dispatch::{Dispatch, DispatchStatus};
+use ic_kernel::Kernel;
+use ic_saga::process::ProcessIdentity;
+use ic_store::path_from_bytes;
+use ic_worktree::auto::Taken;
+use ic_worktree::{Settings, Warning, Workspace, root_of};
+
+/// Start times are told to a hundredth of a second, and so is the time since boot.
+const INACCURACY_NANOS: i128 = 30_000_000;
+
+/// Whether its agent has ended work whose beginning was not recorded.
+pub(super) fn is_ended_by_itself(dispatch: &Dispatch) -> bool {
+    let by_agent = [DispatchStatus::Completed, DispatchStatus::Failed, DispatchStatus::TimedOut];
+    dispatch.started_seq.is_none() && by_agent.contains(&dispatch.status)
+}
+
+/// Whether work is begun and no process of it is on record.
+pub(super) fn is_unnamed(dispatch: &Dispatch) -> bool {
+    dispatch.status == DispatchStatus::Running && dispatch.process.is_none()
+}
+
+/// What is said of a process that there is none of (any more).
+pub(super) fn warnings(gone: Option<u32>) -> Vec<Warning> {
+    let warning = gone.map(|pid| Warning {
+        code: "process_gone",
+        message: format!("there is no process {pid} any more: it has ended, or the number is another one"),
+    });
+    warning.into_iter().collect()
+}
+
+/// What is said of work that ended before this.
+pub(super) fn ended(dispatch: &Dispatch) -> Option<Warning> {
+    is_ended_by_itself(dispatch).then(|| Warning {
+        code: "already_ended",
+        message: format!("the work had ended by then: it is {}", dispatch.status.as_str()),
+    })
+}
+
+/// The newest look from before a process changed anything: the one that was taken last, if all that has changed since did so after the
+/// process began. `None`: the tree as it was captured now is what the work begins with. `process`: `None` if it has ended.
+pub(super) fn look_before(
+    kernel: &Kernel,
+    settings: &Settings,
+    taken: &Taken,
+    project: &Path,
+    process: Option<&ProcessIdentity>,
+) -> Result<Option<CheckpointId>> {
+    let root = root_of(project);
+    let Some(now) = taken.tree() else { return Ok(None) };
+    let Some(newest) = kernel.read(|snapshot| record::newest_look(snapshot, &root))? else { return Ok(None) };
+    // The look of a call has no state of git.
+    if newest.tree == now || newest.link.of_call {
+        return Ok(None);
+    }
+    // Where nobody says when it began, what has changed since the newest look is taken for its work.
+    let age =
+        process.and_then(ProcessIdentity::age).map(|age| i128::try_from(age.as_nanos()).unwrap_or(i128::MAX));
+    let began = age.map(|age| kernel.context.nanos().saturating_sub(age).saturating_sub(INACCURACY_NANOS));
+    let workspace = Workspace::open(kernel, root, settings)?;
+    let mut is_its = true;
+    diff::diff(&workspace.objects, Some(&newest.tree), Some(&now), &mut |difference| {
+        let path = workspace.root.join(path_from_bytes(&difference.path));
+        // Of what is gone nobody knows when it went.
+        if let (Some(began), Ok(meta)) = (began, std::fs::symlink_metadata(&path)) {
+            let changed = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
+            is_its &= changed >= began;
+        }
+        Ok(())
+    })?;
+    Ok(is_its.then_some(newest.id))
+}
