@@ -55,8 +55,9 @@ fn over_their_bound(cluster: &Cluster, distance: Duration) -> Vec<String> {
         outcome.stdout.trim_end().to_owned()
     };
     call(&["run", "status", &run], 3);
-    call(&["run", "rollback", &run, "--to-phase", "plan"], 8);
-    call(&["run", "advance", &run, "--no-checkpoint"], 6);
+    call(&["run", "rollback", &run, "--to-phase", "plan"], 10);
+    // It looks at the run before it waits for others, and expects it there.
+    call(&["run", "advance", &run, "--no-checkpoint"], 7);
     let dispatch = call(&["dispatch", "create", &run], 5);
     call(&["dispatch", "start", &dispatch], 5);
     call(&["dispatch", "record", &dispatch, "--commit", "abcdef1"], 5);

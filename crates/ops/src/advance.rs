@@ -77,7 +77,7 @@ pub fn advance(
         let outcome = by_hand(kernel, snapshot, &run, judge(snapshot, &run, request)?)?;
         Ok((run, outcome))
     };
-    go(kernel, kept, judged)
+    go(kernel, reference, kept, judged)
 }
 
 /// A move that a caller asks for who does not execute the run. Errors: `work_running` while another process does.
@@ -113,7 +113,7 @@ pub fn one_phase(kernel: &Kernel, run: &Run, kept: &Settings) -> Result<()> {
         let outcome = judge(snapshot, &run, &request)?;
         Ok((run, outcome))
     };
-    let outcome = go(kernel, Some(kept), judged)?;
+    let outcome = go(kernel, run.id.as_str(), Some(kept), judged)?;
     if outcome.advanced() {
         return Ok(());
     }
@@ -150,19 +150,28 @@ pub fn override_gate(
         let outcome = by_hand(kernel, snapshot, &run, outcome)?;
         Ok((run, outcome))
     };
-    go(kernel, kept, judged)
+    go(kernel, reference, kept, judged)
 }
 
 /// Looks at what is kept if the run would move, then judges again and records what is so in one transaction.
+///
+/// The run that is seen first is the one that moves: who waited for others meanwhile asked for a move from there (seed 001: an advance is
+/// optimistic), and not for one more.
 fn go(
     kernel: &Kernel,
+    reference: &str,
     kept: Option<&Settings>,
     judged: impl Fn(&Snapshot<'_>) -> Result<(Run, Outcome)>,
 ) -> Result<Outcome> {
-    let taken = look(kernel, kept, &judged)?;
-    let (mut outcome, project_dir) = kernel.write(|tx, now| {
-        let (run, outcome) = judged(tx)?;
-        Ok((record(tx, now, &run, outcome, &taken)?, run.project_dir))
+    let (seen, taken) = look(kernel, reference, kept, &judged)?;
+    let expected = Expectation { phase: seen.phase, epoch: Some(seen.epoch) };
+    let (mut outcome, project_dir) = kernel.write(|tx, now| match judged(tx) {
+        Ok((run, outcome)) => {
+            expected.check(&run)?;
+            Ok((record(tx, now, &run, outcome, &taken)?, run.project_dir))
+        }
+        // Where the run has moved meanwhile, that is why.
+        Err(error) => expected.check(&run::get(tx, &seen.id)?).and(Err(error)),
     })?;
     let was_taken = taken.id().is_some();
     // Its locks stand in the way of giving anything up.
@@ -173,23 +182,29 @@ fn go(
     Ok(outcome)
 }
 
-/// Looks at what is kept of a run that would move now; what holds it back is said by the transaction that follows.
+/// The run as it is, and what is kept of it if it would move now; what holds it back is said by the transaction that follows.
 fn look(
     kernel: &Kernel,
+    reference: &str,
     kept: Option<&Settings>,
     judged: impl Fn(&Snapshot<'_>) -> Result<(Run, Outcome)>,
-) -> Result<Taken> {
-    let Some(settings) = kept else { return Ok(Taken::nothing()) };
+) -> Result<(Run, Taken)> {
+    let Some(settings) = kept else {
+        let run = kernel.read(|snapshot| kernel.run(snapshot, reference))?;
+        return Ok((run, Taken::nothing()));
+    };
     let (run, outcome, dispatch_id) = kernel.read(|snapshot| {
         let (run, outcome) = judged(snapshot)?;
         let dispatch_id = kernel.dispatch_in(snapshot, &run.id)?;
         Ok((run, outcome, dispatch_id))
     })?;
     if !outcome.advanced() {
-        return Ok(Taken::nothing());
+        return Ok((run, Taken::nothing()));
     }
-    let link = Link { run_id: Some(run.id), phase: Some(run.phase), dispatch_id, ..Link::default() };
-    Ok(Taken::take(kernel, settings, &run.project_dir, link))
+    let link =
+        Link { run_id: Some(run.id.clone()), phase: Some(run.phase.clone()), dispatch_id, ..Link::default() };
+    let taken = Taken::take(kernel, settings, &run.project_dir, link);
+    Ok((run, taken))
 }
 
 /// As [`check`], of a run at the priority at which gates block.
