@@ -242,3 +242,73 @@ steps:
     world.ic(&["workflow", "resume", "@", "--yes"]);
     assert_eq!((world.text("one.txt").as_str(), world.text("two.txt").as_str()), ("1\n", "2\n"));
 }
+
+#[test]
+fn back_to_a_point_the_phases_that_are_left_are_told_everywhere() {
+    let world = begun();
+    let early = world.started("early");
+    world.complete(&early);
+    world.advance();
+    world.advance();
+    let point = format!("dispatch:{early}");
+    let left = json!(["b", "c"]);
+    for layers in [&[][..], &["--layer=all", "--yes"]] {
+        let words = [&["run", "rollback", &world.run, "--to", &point, "--json"][..], layers].concat();
+        let dry = world.cli.json([&words[..], &["--dry-run"]].concat());
+        let done = world.cli.json(&words);
+        for said in [&dry, &done] {
+            assert_eq!(
+                (&said["rolled_back_phases"], &said["counts"]["phases"]),
+                (&left, &json!(2)),
+                "{said}"
+            );
+        }
+        let events = world.cli.json(["run", "events", &world.run, "--json"]);
+        let event = events.as_array().into_iter().flatten().rfind(|event| event["kind"] == "rollback");
+        let told = &event.expect("the rollback")["payload"];
+        assert_eq!((&told["rolled_back_phases"], &told["counts"]["phases"]), (&left, &json!(2)), "{told}");
+        world.ic(&["rollback", "undo", done["rollback_id"].as_str().expect("an id"), "--yes"]);
+    }
+}
+
+#[test]
+fn the_code_of_a_phase_is_what_was_done_since_the_run_came_to_it() {
+    let world = begun();
+    let attempt = |name: &str| {
+        let dispatch = world.started(name);
+        world.committed(&dispatch, name);
+        world.complete(&dispatch);
+        world.head()
+    };
+    let stands = attempt("stands");
+    world.advance();
+    attempt("v1");
+    world.ic(&["run", "rollback", &world.run, "--to-phase", "a"]);
+    world.git(&["revert", "--no-edit", "HEAD"]);
+    world.advance();
+    let second = attempt("v2");
+    world.ic(&["run", "rollback", &world.run, "--to-phase", "a"]);
+    let code = |phase: &str| {
+        let words = ["run", "rollback", &world.run, "--layer=code", "--phase", phase, "--json"];
+        world.cli.json(words)["revert_order"].clone()
+    };
+    assert_eq!((code("b"), code("a")), (json!([second]), json!([stands])));
+}
+
+#[test]
+fn where_git_is_in_no_checkpoint_its_layer_is_not_claimed() {
+    let world = in_git();
+    world.write(".ic.yaml", "rollback: {checkpointing: {include-git: false}}\n");
+    world.commit("configured");
+    let run = world.ic(&["run", "create", "--goal", "g", "--phases", "a,b"]);
+    let world = world.with_run(run);
+    world.write("z", "z\n");
+    let head = world.commit("z");
+    let refused =
+        world.cli.run(["run", "rollback", &world.run, "--to", "created", "--layer=workflow,git", "--yes"]);
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "no_checkpoint"), "{refused:?}");
+    let done = world.cli.json(["undo", "created", "--run", &world.run, "--yes", "--json"]);
+    assert_eq!(done["layers"], json!(["workflow", "effects", "files"]), "{done}");
+    assert_eq!(done["warnings"][0]["code"], "git_stays", "{done}");
+    assert_eq!((world.head(), world.read("z")), (head, None));
+}

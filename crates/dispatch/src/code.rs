@@ -199,6 +199,17 @@ pub fn files_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Resu
     )
 }
 
+/// The dispatches of a run that stand and recorded a commit or a file after `since`.
+pub fn recorders_since(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Result<Vec<DispatchId>> {
+    snapshot.query_all(
+        "SELECT id FROM dispatches WHERE run_id = $1 AND rolled_back_by IS NULL AND id IN (\
+         SELECT dispatch_id FROM dispatch_commits WHERE run_id = $1 AND seq > $2 \
+         UNION ALL SELECT dispatch_id FROM dispatch_files WHERE run_id = $1 AND seq > $2)",
+        &[&run_id.as_str(), &since],
+        |row| Ok(DispatchId::from_ledger(row.get(0)?)),
+    )
+}
+
 /// The paths that other runs than these recorded after `since`, each with its run and that run's project. What was recorded by work that is
 /// rolled back belongs to nobody, unless it was recorded before the cut of that rollback.
 pub fn files_of_others(

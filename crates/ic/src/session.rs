@@ -6,11 +6,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
 use ic_kernel::config::{self, Config, Loaded};
 use ic_kernel::{Above, Caller, Kernel};
 use ic_ops::hooks;
 use ic_phase::resolve::Project;
+use ic_saga::process::ProcessIdentity;
 use ic_store::{Lookup, OpenOptions, Place};
 use ic_worktree::{Settings, Workspace};
 
@@ -35,6 +36,7 @@ pub(crate) struct Session {
     options: OpenOptions,
     verbose: bool,
     started: Instant,
+    began: Timestamp,
 }
 
 impl Session {
@@ -65,6 +67,7 @@ impl Session {
             options: OpenOptions { busy_timeout: global.busy_timeout },
             verbose: global.verbose,
             started: Instant::now(),
+            began: Environment::context().now(),
             began_by: None,
             directory,
             environment,
@@ -106,6 +109,16 @@ impl Session {
             named_config: self.named_config(),
             home: self.environment.home.clone(),
         })
+    }
+
+    /// When the call was made, or a little later. On a busy machine a process waits for its turn before it can look at the clock, so the system
+    /// is asked, too; what it says is exact to a hundredth of a second.
+    pub(crate) fn asked_at(&self, kernel: &Kernel) -> Timestamp {
+        const INACCURACY: i64 = 20;
+        let age = ProcessIdentity::of(std::process::id()).ok().flatten().and_then(|own| own.age());
+        let age = age.and_then(|age| i64::try_from(age.as_millis()).ok());
+        let forked = age.map(|age| kernel.context.now().millis() - age + INACCURACY);
+        Timestamp(forked.map_or(self.began.millis(), |forked| forked.min(self.began.millis())))
     }
 
     /// The open ledger, writing on behalf of the environment's dispatch.

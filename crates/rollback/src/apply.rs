@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis, Result, RollbackId, Seq, Timestamp};
 use ic_dispatch::cancel_by_phases;
 use ic_events::{EventType, NewEvent};
 use ic_journal::layer::Layer;
-use ic_journal::table::{self, NewRollback, RollbackStatus};
+use ic_journal::table::{self, NewRollback, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
 use ic_phase::{Run, run, skip};
 use ic_point::Goal;
@@ -23,6 +23,16 @@ use super::straddling;
 /// Errors: `unknown_phase`, `phase_ahead`, `already_at_phase`, `run_not_active`, `rolling_back`, `plan_changed`, those of points; the
 /// same in a dry run. Whatever the error, nothing is changed.
 pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
+    rollback_asked_at(kernel, request, None)
+}
+
+/// As [`rollback`], of a call that was made at `asked_at`: that the run was rolled back to this phase since then is no error, because several
+/// who do so at once all intend it (seed 001: last writer wins). The clock decides nothing but that.
+pub fn rollback_asked_at(
+    kernel: &Kernel,
+    request: &Request<'_>,
+    asked_at: Option<Timestamp>,
+) -> Result<Rollback> {
     if request.dry_run {
         return kernel.read(|snapshot| {
             kernel.calling_dispatch(snapshot)?;
@@ -30,11 +40,50 @@ pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
         });
     }
     let id: RollbackId = kernel.context.new_id();
+    let since = match asked_at {
+        Some(asked_at) => {
+            let epoch = kernel.read(|snapshot| kernel.run(snapshot, request.run))?.epoch;
+            Some(Since { asked_at, epoch })
+        }
+        None => None,
+    };
     kernel.write(|tx, now| {
-        let rollback = planned(kernel, tx, request)?;
+        let rollback = match planned(kernel, tx, request) {
+            Err(error) if error.code() == Code::AlreadyAtPhase => {
+                return at_once(kernel, tx, request, since)?.ok_or(error);
+            }
+            planned => planned?,
+        };
         let seq = apply(tx, now, &rollback, &id, &rollback.plan.to_json())?;
         Ok(Rollback { done: Some((id.clone(), seq)), ..rollback })
     })
+}
+
+/// The moment in which a call was made, and the epoch of its run before the call waited for others.
+#[derive(Clone, Copy)]
+struct Since {
+    asked_at: Timestamp,
+    epoch: i64,
+}
+
+/// The rollback to the same phase that another one made since this call was made; `None`: the run was there before.
+fn at_once(
+    kernel: &Kernel,
+    snapshot: &Snapshot<'_>,
+    request: &Request<'_>,
+    since: Option<Since>,
+) -> Result<Option<Rollback>> {
+    let run = kernel.run(snapshot, request.run)?;
+    let newest = table::of_run(snapshot, &run.id)?.pop();
+    let is_it = |one: &RollbackRecord| {
+        let is_whole = one.status == RollbackStatus::Done && one.only().is_none();
+        let is_since = since.is_some_and(|since| since.epoch < one.epoch || one.created_at > since.asked_at);
+        is_since && is_whole && one.epoch == run.epoch && one.to_phase == run.phase
+    };
+    let Some(by) = newest.filter(is_it).filter(|_| request.expect_plan.is_none()) else { return Ok(None) };
+    let plan = Plan::of_nothing(run, by.cut_seq);
+    let done = Some((by.id, by.seq));
+    Ok(Some(Rollback { done, is_at_once: true, ..Rollback::planned(plan, request.reason) }))
 }
 
 /// Rolls the record of a run back in a transaction of the caller's, who has undone its effects and opened the run again: tasks of a program,
@@ -50,8 +99,7 @@ pub fn take_back(
     reason: Option<&str>,
 ) -> Result<()> {
     let plan = straddling::recorded(tx, plan::make(tx, run, to_phase, include_target)?)?;
-    let plan_hash = plan.hash();
-    let rollback = Rollback { plan, plan_hash, reason: reason.map(str::to_owned), done: None };
+    let rollback = Rollback::planned(plan, reason);
     let mut remembered = rollback.plan.to_json();
     // What it did besides is not in this row, and so cannot be undone with it.
     remembered["made_by"] = json!("workflow");
@@ -61,7 +109,8 @@ pub fn take_back(
 /// The plan of a rollback of the record alone.
 fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<Rollback> {
     let plan = straddling::recorded(snapshot, planned_by_cut(kernel, snapshot, request)?)?;
-    let plan_hash = plan.hash();
+    let planned = Rollback::planned(plan, request.reason);
+    let plan_hash = planned.plan_hash.as_str();
     if let Some(expected) = request.expect_plan
         && expected != plan_hash
     {
@@ -73,7 +122,7 @@ fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> R
         .detail("expected", expected)
         .detail("plan_hash", plan_hash));
     }
-    Ok(Rollback { plan, plan_hash, reason: request.reason.map(str::to_owned), done: None })
+    Ok(planned)
 }
 
 /// What the cut alone covers: without work that began before it, which the layers tell.
@@ -132,7 +181,7 @@ fn append_event(tx: &Transaction<'_>, now: Timestamp, rollback: &Rollback, id: &
             "layers": ["workflow"],
             "cut_seq": plan.cut.seq,
             "include_target": plan.include_target,
-            "rolled_back_phases": plan.cut.phases,
+            "rolled_back_phases": plan.rolled_back_phases(),
             "plan_hash": rollback.plan_hash,
             "counts": plan.counts().to_json(),
         })),

@@ -18,7 +18,7 @@ use super::cut;
 pub enum Scope<'a> {
     /// All of it.
     WholeRun,
-    /// What dispatches of one phase left.
+    /// What dispatches of one phase left, without what was rolled back before the run came to it again.
     Phase(&'a str),
     /// What was recorded after the cut of a rollback to this phase.
     After {
@@ -59,6 +59,14 @@ pub struct Report {
 /// Reports the code of a run. Errors: `unknown_phase`.
 pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<Report> {
     let (phases, since) = bounds(snapshot, run, scope)?;
+    // What was rolled back before the run came to the phase again was to be reverted then.
+    let again = match scope {
+        Scope::Phase(phase) => cut::find(snapshot, run, phase, true)?.unwrap_or(0),
+        Scope::WholeRun | Scope::After { .. } => 0,
+    };
+    let is_over = |dispatch: &Dispatch, seq: Seq| {
+        seq <= again && dispatch.undone_from.is_some_and(|cut| seq > cut || dispatch.place() > cut)
+    };
     let in_scope = |phase: &str| match scope {
         Scope::Phase(wanted) => phase == wanted,
         Scope::WholeRun | Scope::After { .. } => true,
@@ -71,7 +79,9 @@ pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<Re
         .collect();
     let mut recorded = Vec::new();
     for commit in code::commits_of_run(snapshot, &run.id, since)? {
-        if let Some(entry) = entries.get_mut(&commit.dispatch_id) {
+        if let Some(entry) =
+            entries.get_mut(&commit.dispatch_id).filter(|entry| !is_over(&entry.dispatch, commit.seq))
+        {
             entry.late |= commit.late;
             entry.last = entry.last.max(commit.seq);
             recorded.push(commit.sha.clone());
@@ -80,7 +90,9 @@ pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<Re
     }
     let mut listed = HashSet::new();
     for file in code::files_of_run(snapshot, &run.id, since)? {
-        if let Some(entry) = entries.get_mut(&file.dispatch_id) {
+        if let Some(entry) =
+            entries.get_mut(&file.dispatch_id).filter(|entry| !is_over(&entry.dispatch, file.seq))
+        {
             entry.late |= file.late;
             entry.last = entry.last.max(file.seq);
             if listed.insert((file.dispatch_id, file.path.clone())) {
@@ -92,6 +104,7 @@ pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<Re
     entries.sort_by_key(|e| std::cmp::Reverse((e.last, e.dispatch.seq)));
     let mut artifacts = artifact::list(snapshot, &run.id, artifact::Filter::default())?;
     artifacts.retain(|a| a.seq > since && in_scope(&a.phase));
+    artifacts.retain(|a| a.rolled_back_by.is_none() || a.seq > again);
     Ok(Report {
         phases,
         entries,

@@ -92,6 +92,7 @@ pub fn roll_back(
         steps: outcome.steps,
         refusals: Vec::new(),
         rows_stay: begun.rows_stay,
+        git_stays: begun.git_stays,
     })
 }
 
@@ -195,7 +196,8 @@ fn fence(
     planned: LayeredRollback,
     request: &LayeredRequest<'_>,
 ) -> Result<LayeredRollback> {
-    let LayeredRollback { rollback: before, layers, mut parts, status, steps, rows_stay, .. } = planned;
+    let LayeredRollback { rollback: before, layers, mut parts, status, steps, rows_stay, git_stays, .. } =
+        planned;
     let (rollback, effects) = saga.write(|tx, now| {
         // Planned again under the write lock: the run may have recorded more while the tree was looked at.
         let again = super::apply::planned_by_cut(saga.kernel, tx, &request.base)?;
@@ -248,5 +250,6 @@ fn fence(
         Ok((whole, fresh.effects))
     })?;
     parts.effects = effects;
-    Ok(LayeredRollback { rollback, layers, parts, status, steps, refusals: Vec::new(), rows_stay })
+    let refusals = Vec::new();
+    Ok(LayeredRollback { rollback, layers, parts, status, steps, refusals, rows_stay, git_stays })
 }

@@ -32,7 +32,7 @@ mod straddling;
 mod undo;
 mod undo_preconditions;
 
-pub use apply::{rollback, take_back};
+pub use apply::{rollback, rollback_asked_at, take_back};
 pub use ic_journal::Layer;
 pub use layered::{is_at_work, require_whole, resume, roll_back};
 pub use layers::has_mark;

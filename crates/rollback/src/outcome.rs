@@ -26,12 +26,15 @@ pub struct Rollback {
     pub reason: Option<String>,
     /// Its id and its event; `None` for a dry run.
     pub done: Option<(RollbackId, Seq)>,
+    /// It was done by another one at the same time, which `done` names: nothing was left to change.
+    pub is_at_once: bool,
 }
 
 impl Rollback {
     /// A plan that nothing is done of.
     pub(super) fn planned(plan: Plan, reason: Option<&str>) -> Self {
-        Self { plan_hash: plan.hash(), plan, reason: reason.map(str::to_owned), done: None }
+        let reason = reason.map(str::to_owned);
+        Self { plan_hash: plan.hash(), plan, reason, done: None, is_at_once: false }
     }
 
     /// The row of a rollback that begins.
@@ -111,6 +114,8 @@ ic_base::words! {
         RolledBack = "rolled_back",
         /// A step failed; the rest waits.
         RollingBack = "rolling_back",
+        /// Another rollback to the same phase did it at the same time.
+        AlreadyThere = "already_there",
     }
 }
 
@@ -132,6 +137,8 @@ pub struct LayeredRollback {
     pub refusals: Vec<Refusal>,
     /// What is to be said of rows that stay, though everything was to go back.
     pub rows_stay: Option<Warning>,
+    /// What is to be said of git's state that stays, though everything was to go back.
+    pub git_stays: Option<Warning>,
 }
 
 /// Why the real call would be refused.

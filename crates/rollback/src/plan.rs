@@ -233,10 +233,38 @@ impl Plan {
         self.run.status == RunStatus::Completed && self.cut.only.is_none()
     }
 
+    /// The phases that the run leaves, in chain order. Back to a point it leaves them too, but no record is covered for its phase alone.
+    pub fn rolled_back_phases(&self) -> Vec<String> {
+        match &self.point {
+            Some(_) => self.run.chain.phases_after(&self.to_phase, &self.run.phase),
+            None => self.cut.phases.clone(),
+        }
+    }
+
+    /// The plan of a rollback that finds its run where it takes it. `cut`: of the one that took it there.
+    pub(super) fn of_nothing(run: Run, cut: Seq) -> Self {
+        let (run_id, to_phase) = (run.id.clone(), run.phase.clone());
+        Self {
+            run,
+            to_phase,
+            include_target: false,
+            point: None,
+            cut: Cut { run_id, seq: cut, phases: Vec::new(), only: None, descendants: Vec::new() },
+            cancelled_dispatches: Vec::new(),
+            marked_dispatches: Vec::new(),
+            artifacts: Vec::new(),
+            failed_agents: Vec::new(),
+            marked_agents: Vec::new(),
+            skips: Vec::new(),
+            reinstated: Vec::new(),
+            straddling: Vec::new(),
+        }
+    }
+
     /// How many rows of each kind are changed.
     pub fn counts(&self) -> Counts {
         Counts {
-            phases: self.cut.phases.len(),
+            phases: self.rolled_back_phases().len(),
             dispatches: self.cancelled_dispatches.len() + self.marked_dispatches.len(),
             artifacts: self.artifacts.len(),
             agents: self.failed_agents.len() + self.marked_agents.len(),
@@ -278,6 +306,7 @@ impl Plan {
         // Only where there is one: the plan of a phase is the same whether it was named as a phase or as its point.
         if let Some(point) = &self.point {
             plan["point"] = json!(point);
+            plan[LEFT_PHASES] = json!(self.rolled_back_phases());
         }
         if let Some(only) = &self.cut.only {
             plan[ONLY] = json!(only.as_str());
@@ -294,6 +323,14 @@ impl Plan {
         }
         plan
     }
+}
+
+/// The key of the phases that a run leaves which goes back to a point: `rolled_back_phases` of a plan are those whose records it covers.
+const LEFT_PHASES: &str = "left_phases";
+
+/// The phases that the run left, of a plan that [`Plan::to_json`] made.
+pub(super) fn left_phases(plan: &Value) -> &Value {
+    plan.get(LEFT_PHASES).unwrap_or(&plan["rolled_back_phases"])
 }
 
 /// How many rows of each kind a rollback changes.
@@ -327,7 +364,7 @@ impl Counts {
     pub(super) fn of_json(plan: &Value) -> Self {
         let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
         Self {
-            phases: count("rolled_back_phases"),
+            phases: left_phases(plan).as_array().map_or(0, Vec::len),
             dispatches: count("cancelled_dispatches") + count("marked_dispatches"),
             artifacts: count("artifacts"),
             agents: count("failed_agents") + count("marked_agents"),

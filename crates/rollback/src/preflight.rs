@@ -1,11 +1,13 @@
 //! What a rollback over several layers would do, and what refuses it: nothing is locked for long, nothing is written.
 
+use std::path::Path;
+
 use ic_base::{Code, CompensationId, Diagnosis, Result};
 use ic_journal::table::{self, RollbackStatus};
 use ic_journal::{Course, Force, Layer as Name, Step};
 use ic_kernel::Kernel;
 use ic_saga::owner::OwnerLock;
-use ic_worktree::{Settings, Watch};
+use ic_worktree::{Settings, Warning, Watch, root_of};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -51,6 +53,7 @@ pub(super) fn plan(
         Some(tree) => Some(Lost::of(kernel, settings, plan, (tree, parts.commits.as_deref()))?),
         None => None,
     };
+    let root = root_of(&plan.run.project_dir);
     let plan = kernel.read(|snapshot| straddling::add(snapshot, plan.clone(), parts.lost.as_ref()))?;
     require_any(kernel, &plan, &parts)?;
     let mut rollback = Rollback::planned(plan, request.base.reason);
@@ -82,6 +85,22 @@ pub(super) fn plan(
         steps: Vec::new(),
         refusals: refused,
         rows_stay,
+        git_stays: request
+            .layers
+            .is_everything(request.base.to)
+            .then(|| git_stays(settings, &root))
+            .flatten(),
+    })
+}
+
+/// What is said where files go back and the commits that have them do not.
+fn git_stays(settings: &Settings, root: &Path) -> Option<Warning> {
+    let has_git = ic_store::git_dirs(root).is_some();
+    (has_git && !settings.checkpointing.include_git).then(|| Warning {
+        code: "git_stays",
+        message: "branches, commits and what is staged stay as they are: include-git is false, so no checkpoint has them; the layer \
+                  code lists the commits that were recorded"
+            .to_owned(),
     })
 }
 

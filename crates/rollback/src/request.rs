@@ -54,12 +54,14 @@ pub enum Layers<'a> {
 impl Layers<'_> {
     /// The layers of a rollback to there.
     ///
-    /// Errors: `usage` for git and data of one dispatch alone: it moves no branch, and whose rows are whose is not known.
+    /// Errors: `usage` for git and data of one dispatch alone: it moves no branch, and whose rows are whose is not known; `no_checkpoint` for
+    /// git where checkpoints do not have its state.
     pub(crate) fn of(self, to: To<'_>, settings: &Settings) -> Result<Vec<Layer>> {
         let is_of_one = matches!(to, To::Without(_));
         let goes = |layer: &Layer| match layer {
             Layer::Workflow | Layer::Effects | Layer::Files => true,
-            Layer::Git => !is_of_one,
+            // What no checkpoint has is not claimed to go back.
+            Layer::Git => !is_of_one && settings.checkpointing.include_git,
             Layer::Data => !is_of_one && settings.state.is_some(),
         };
         let chosen = match self {
@@ -77,6 +79,13 @@ impl Layers<'_> {
                 "leave --layer out; with branches and rows, but with all that came after it: ic undo {} --yes",
                 before(dispatch)
             )));
+        }
+        if chosen.contains(&Layer::Git) && !settings.checkpointing.include_git {
+            return Err(Diagnosis::new(
+                Code::NoCheckpoint,
+                "The state of git is in no checkpoint here: include-git is false in the configuration.",
+            )
+            .hint(format!("leave it as it is: --layer={}", ic_journal::layer::all_but(chosen, Layer::Git))));
         }
         ic_journal::layer::checked(chosen)
     }

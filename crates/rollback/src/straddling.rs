@@ -52,10 +52,12 @@ pub(super) fn recorded(snapshot: &Snapshot<'_>, plan: Plan) -> Result<Plan> {
     if plan.cut.only.is_some() {
         return Ok(plan);
     }
-    let (run, since) = (&plan.run.id, plan.cut.seq);
-    let commits = code::commits_of_run(snapshot, run, since)?.into_iter().map(|one| one.dispatch_id);
-    let files = code::files_of_run(snapshot, run, since)?.into_iter().map(|one| one.dispatch_id);
-    let ids = commits.chain(files).collect();
+    let ids = code::recorders_since(snapshot, &plan.run.id, plan.cut.seq)?;
+    let known = |id: &DispatchId| {
+        let mut all = plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches);
+        all.any(|one| one.id == *id)
+    };
+    let ids = ids.into_iter().filter(|id| !known(id)).collect();
     with(snapshot, plan, ids)
 }
 

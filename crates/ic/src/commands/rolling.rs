@@ -132,6 +132,7 @@ impl Rolling<'_> {
                 return Ok(Exit::No);
             }
             session.output.warn_all(&preview.rows_stay);
+            session.output.warn_all(&preview.git_stays);
             // Nothing else is done than what was shown.
             sure.expect_plan = Some(&preview.rollback.plan_hash);
         }
@@ -163,6 +164,7 @@ fn finish(
     whole: &LayeredRollback,
 ) -> Result<Exit> {
     session.output.warn_all(&whole.rows_stay);
+    session.output.warn_all(&whole.git_stays);
     let record = RollbackJson::from(whole);
     let files_alone = files_alone(kernel, settings, whole);
     session.output.record(&record, || views::rollback::layered::layered(whole, files_alone.as_ref()))?;
@@ -173,7 +175,7 @@ fn finish(
         return Ok(Exit::Partly);
     }
     Ok(match whole.status {
-        LayeredStatus::Planned | LayeredStatus::RolledBack => Exit::Done,
+        LayeredStatus::Planned | LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => Exit::Done,
         LayeredStatus::RollingBack => Exit::Partly,
     })
 }

@@ -50,8 +50,8 @@ shape! {
         reason: Option<String> = rollback.reason.clone(),
         /// The hash of the plan; null for one that would be refused, which --expect-plan cannot accept.
         plan_hash: Option<String> = Some(rollback.plan_hash.clone()),
-        /// In chain order; the target only with --include-target. None where the run goes back to a point: the event decides, not the phase.
-        rolled_back_phases: Vec<String> = plan.cut.phases.clone(),
+        /// The phases that the run leaves, in chain order; the target only with --include-target.
+        rolled_back_phases: Vec<String> = plan.rolled_back_phases(),
         /// They had not ended.
         cancelled_dispatches: Vec<DispatchRef> = DispatchRef::all(plan, &plan.cancelled_dispatches),
         /// They had ended and keep their status.
@@ -92,9 +92,8 @@ shape! {
         resume: Option<String> = None,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = Vec::new(),
-        /// planned, `rolled_back` or `rolling_back`.
-        status: &'static str as ic_rollback::LayeredStatus =
-            if rollback.done.is_some() { "rolled_back" } else { "planned" },
+        /// planned, `rolled_back`, `rolling_back`; `already_there`: another rollback to the same phase, `rollback_id`, did it at the same time.
+        status: &'static str as ic_rollback::LayeredStatus = status(rollback),
         /// The event; null for a dry run.
         seq: Option<i64> = rollback.done.as_ref().map(|(_, seq)| *seq),
     }
@@ -152,6 +151,15 @@ shape! {
     }
 }
 
+fn status(rollback: &Rollback) -> &'static str {
+    let status = match &rollback.done {
+        Some(_) if rollback.is_at_once => LayeredStatus::AlreadyThere,
+        Some(_) => LayeredStatus::RolledBack,
+        None => LayeredStatus::Planned,
+    };
+    status.as_str()
+}
+
 impl DispatchRef {
     fn all(plan: &Plan, dispatches: &[Dispatch]) -> Vec<Self> {
         dispatches.iter().map(|one| Self::new(one, plan.undone_in_part_from(one))).collect()
@@ -175,7 +183,7 @@ impl From<&LayeredRollback> for RollbackJson {
             refusal: whole.refusals.first().map(|refusal| RefusalJson::from(&refusal.error)),
             refusals: whole.refusals.iter().map(DecidedJson::from).collect(),
             resume: id.filter(|_| is_stopped).map(|id| next_command(id, &whole.steps)),
-            warnings: whole.rows_stay.iter().map(WarningJson::from).collect(),
+            warnings: whole.rows_stay.iter().chain(&whole.git_stays).map(WarningJson::from).collect(),
             status: whole.status.as_str(),
             ..Self::from(&whole.rollback)
         }
@@ -184,6 +192,13 @@ impl From<&LayeredRollback> for RollbackJson {
 
 /// What a rollback of the record did, or would do. `has_more`: there are other layers to ask for.
 pub(crate) fn summary(rollback: &Rollback, has_more: bool) -> String {
+    if let (true, Some((by, _))) = (rollback.is_at_once, &rollback.done) {
+        let (run, phase) = (rollback.plan.run.id.short(), plain(&rollback.plan.to_phase));
+        return format!(
+            "{run} is at {phase} already: the rollback {} took it there at the same time\n",
+            by.short()
+        );
+    }
     let stays = match rollback.done {
         Some(_) => "Files and commits stayed as they are: only the record was rolled back.",
         None if has_more => {
@@ -232,12 +247,9 @@ fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
         out += &format!("  the undo {} of one dispatch is lifted: its work counts again\n", undo.short());
     }
     let counts = plan.counts();
-    // Back to a point, the run leaves phases that no record of the plan is marked by.
-    let left =
-        plan.point.as_ref().map(|_| plan.run.chain.phases_after(&plan.to_phase, &plan.run.phase).len());
     out += &format!(
         "\n{}, {}, {}, {}, {}; records up to event {} stay.\n",
-        counted(left.unwrap_or(counts.phases), "phase"),
+        counted(counts.phases, "phase"),
         counted(counts.dispatches, "dispatch"),
         counted(counts.artifacts, "artifact"),
         counted(counts.agents, "agent"),

@@ -18,7 +18,7 @@ use crate::compensation::Saga;
 use crate::covered::cut_of;
 use crate::events::event;
 use crate::marks::{self, marked_dispatches, unmark};
-use crate::plan::Counts;
+use crate::plan::{Counts, left_phases};
 use crate::undo_preconditions::undone_effects;
 
 /// The layer. A plan names its rows by itself, so a look at it says nothing.
@@ -150,7 +150,7 @@ fn append_rollback(
             "layers": remembered.layers.iter().map(|layer| layer.as_str()).collect::<Vec<_>>(),
             "cut_seq": cut.seq,
             "include_target": remembered.include_target,
-            "rolled_back_phases": cut.phases,
+            "rolled_back_phases": left_phases(&remembered.plan),
             "plan_hash": remembered.plan_hash,
             "counts": Counts::of_json(&remembered.plan).to_json(),
         })),

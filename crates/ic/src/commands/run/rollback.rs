@@ -128,7 +128,8 @@ impl Rollback {
     fn workflow(&self, session: &mut Session) -> Result<Exit> {
         let request = self.request()?;
         let kernel = session.kernel_to_change(self.door.as_deref())?;
-        let rollback = ic_rollback::rollback(&kernel, &request)?;
+        let asked_at = session.asked_at(&kernel);
+        let rollback = ic_rollback::rollback_asked_at(&kernel, &request, Some(asked_at))?;
         session.output.record(&RollbackJson::from(&rollback), || {
             views::rollback::summary(&rollback, kernel.ledger.is_of_one_host())
         })

@@ -23,7 +23,7 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&CheckpointId
     out += &match whole.status {
         LayeredStatus::Planned if whole.refusals.is_empty() => next(&whole.rollback),
         LayeredStatus::Planned => would_be_refused(&whole.refusals),
-        LayeredStatus::RolledBack => {
+        LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => {
             let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
             let way_back = files_alone.map_or_else(|| way_back(id, whole.parts.effects.as_ref()), purged);
             styled(style::DIM, &way_back) + "\n"
