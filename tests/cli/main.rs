@@ -5,6 +5,7 @@
 mod agents;
 mod artifacts;
 mod attached;
+mod attribution;
 mod bad_input;
 mod bad_paths;
 mod blame;

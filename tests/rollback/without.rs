@@ -58,19 +58,36 @@ fn undo<'a>(id: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 
 /// Undoes one dispatch, with the plan of a preview.
 fn undone(world: &World, id: &str, more: &[&str]) -> Value {
+    let (report, code) = asked_to_undo(world, id, more);
+    assert_eq!((code, &report["status"]), (0, &json!("rolled_back")), "{report}");
+    report
+}
+
+/// As [`undone`], where something of the dispatch stays: the exit and the report say so, and it does not count as undone.
+fn undone_in_part(world: &World, id: &str, more: &[&str]) -> Value {
+    let (report, code) = asked_to_undo(world, id, more);
+    assert_eq!((code, &report["status"]), (4, &json!("rolled_back_in_part")), "{report}");
+    assert_eq!(world.cli.json(["dispatch", "show", id, "--json"])["rolled_back_by"], Value::Null);
+    report
+}
+
+fn asked_to_undo(world: &World, id: &str, more: &[&str]) -> (Value, i32) {
     let mut words = undo(id, more);
     words.push("--dry-run");
     let dump = world.cli.dump();
-    let planned = world.cli.json(words.clone());
+    let preview = world.cli.run(words.clone());
+    let planned = preview.json();
     assert_eq!(world.cli.dump(), dump, "previewed");
     words.pop();
     words.extend(["--yes", "--expect-plan", planned["plan_hash"].as_str().expect("a hash")]);
-    let report = world.cli.json(words);
-    assert_eq!((&report["status"], &report["dispatch_id"]), (&json!("rolled_back"), &json!(id)), "{report}");
+    let outcome = world.cli.run(words);
+    let report = outcome.json();
+    assert_eq!(report["dispatch_id"], json!(id), "{report}");
+    assert_eq!(preview.code, outcome.code, "the preview ends otherwise than the deed: {report}");
     for part in ["changes", "skipped"] {
         assert_eq!(report["files"][part], planned["files"][part], "{part}");
     }
-    report
+    (report, outcome.code.unwrap_or(-1))
 }
 
 /// Nothing is changed, in the preview and in the deed, and both answer the same.
@@ -208,7 +225,7 @@ fn the_same_lines_are_a_conflict_that_a_person_decides() {
         (&json!("a.txt"), &json!("others changed the same lines since"))
     );
 
-    undone(&world, &first, &["--keep-theirs"]);
+    undone_in_part(&world, &first, &["--keep-theirs"]);
     assert_eq!((world.read("a.txt"), world.read("b.txt")), (Some(theirs.clone()), Some("b\n".to_owned())));
     world.ic(&["redo", "--yes"]);
     assert_eq!((world.read("a.txt"), world.read("b.txt")), (Some(theirs), Some("B\n".to_owned())));
@@ -279,14 +296,16 @@ fn what_changed_while_two_worked_is_named_and_not_touched() {
     world.write("after.txt", "first\n");
     end(&world, &first);
 
-    let report = undone(&world, &first, &[]);
+    refused(&world, &undo(&first, &[]), "file_conflict");
+    let report = undone_in_part(&world, &first, &["--keep-theirs"]);
     assert_told(&world, &first);
     let text = |path: &str| world.read(path).expect("a file");
     assert_eq!(
         ["alone.txt", "after.txt", "both.txt", "made.txt"].map(text),
         ["1\n", "1\n", "who knows\n", "who knows\n"]
     );
-    let why = format!("shared: it changed while the second one ({}) worked too", &second[28..]);
+    let why =
+        format!("kept: the second one ({}) ran at the same time, and may have changed it", &second[28..]);
     assert_eq!(stays(&report), [("both.txt".to_owned(), why.clone()), ("made.txt".to_owned(), why)]);
     // Nothing of the second can be undone, and whether it counts as undone is for a person to say.
     let hint = refused(&world, &undo(&second, &[]), "file_conflict");
@@ -296,7 +315,7 @@ fn what_changed_while_two_worked_is_named_and_not_touched() {
         .run(["undo", "--dispatch", &second, "--keep-theirs", "--dry-run", "--format", "text"])
         .stdout;
     assert!(shown.contains("none is undone") && !shown.contains("nothing of it is left"), "{shown}");
-    let report = undone(&world, &second, &["--keep-theirs"]);
+    let report = undone_in_part(&world, &second, &["--keep-theirs"]);
     assert_eq!(report["files"]["changes"], json!([]), "{report}");
     assert_eq!(stays(&report).len(), 2);
 }
@@ -321,7 +340,7 @@ fn names_modes_links_and_bytes_go_back_where_they_are_as_it_left_them() {
         world.write("new name.txt", "moved\nand more\n");
         std::fs::write(path("tool"), "#!/bin/sh\necho\n").expect("a script");
     });
-    let report = undone(&world, &first, &[]);
+    let report = undone_in_part(&world, &first, &[]);
     assert_eq!(world.read("old name.txt").as_deref(), Some("moved\n"));
     assert_eq!(world.read("new name.txt").as_deref(), Some("moved\nand more\n"));
     assert!(stays(&report)[0].1.contains("it was old name.txt"), "{report}");

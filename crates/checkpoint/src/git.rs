@@ -32,7 +32,8 @@ use std::path::{Path, PathBuf};
 
 pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
 pub use commits::{
-    Commit, Described, commits, commits_between, described, has_changes, moved_submodules, stashed_paths,
+    Commit, Described, commits, commits_between, contents, described, has_changes, moved_submodules,
+    stashed_paths,
 };
 pub use large::{blobs_of, copy_content};
 pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, is_ref, log_of, log_since};

@@ -278,6 +278,36 @@ pub fn files_of(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<Recorded
     Ok(files.into_iter().map(|(_, file)| file).filter(|file| seen.insert(file.path.clone())).collect())
 }
 
+/// A path that a dispatch named as its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFile {
+    /// The dispatch.
+    pub dispatch_id: DispatchId,
+    /// From the root.
+    pub path: PathBuf,
+    /// Whether a commit has it; else it was named by itself.
+    pub is_of_commit: bool,
+}
+
+/// What each of these dispatches named as its own before it was rolled back.
+pub fn named_by<'d>(
+    snapshot: &Snapshot<'_>,
+    dispatches: impl Iterator<Item = &'d DispatchId>,
+) -> Result<Vec<NamedFile>> {
+    let sql = "SELECT path, commit_sha FROM dispatch_files WHERE dispatch_id = $1 AND late = $2 AND seq > 0";
+    let mut named = Vec::new();
+    for id in dispatches {
+        named.extend(snapshot.query_all(sql, &[&id.as_str(), &false], |row| {
+            Ok(NamedFile {
+                dispatch_id: id.clone(),
+                path: row.path(0)?,
+                is_of_commit: !row.get::<String>(1)?.is_empty(),
+            })
+        })?);
+    }
+    Ok(named)
+}
+
 /// The files recorded last whose path contains this text, newest first, each time that one was recorded. The case of ASCII letters does not
 /// count; a path that is not UTF-8 is looked at up to where it is not.
 pub fn search_files(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<RecordedFile>> {

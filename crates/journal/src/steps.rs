@@ -96,6 +96,15 @@ pub fn may_have_changed(step: &Step, all: &[Step]) -> bool {
     step.state != StepState::Pending || step.kind == StepKind::Tree && all.iter().any(is_kept)
 }
 
+/// The member of a tree step's detail that says at how many paths something of the work stays.
+pub const PARTS_LEFT: &str = "parts_left";
+
+/// Whether the undo of one piece of work left some of it in the tree.
+pub fn is_in_part(all: &[Step]) -> bool {
+    let left = |step: &Step| step.detail[PARTS_LEFT].as_u64().is_some_and(|left| left > 0);
+    all.iter().any(|step| step.kind == StepKind::Tree && left(step))
+}
+
 /// A step of a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {

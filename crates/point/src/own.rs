@@ -91,10 +91,9 @@ fn overlaps(work: &Dispatch, other: &Dispatch) -> bool {
     !is_after(work, other) && !is_after(other, work)
 }
 
-/// Work with what it began and what began it.
+/// Work with what it began.
 struct Family {
     own: HashSet<DispatchId>,
-    above: HashSet<DispatchId>,
 }
 
 impl Family {
@@ -106,16 +105,7 @@ impl Family {
                 own.insert(one.id.clone());
             }
         }
-        let mut above = HashSet::new();
-        let mut next = work.work.parent_id.clone();
-        while let Some(id) = next.filter(|id| above.insert(id.clone())) {
-            next = workers.iter().find(|one| one.id == id).and_then(|one| one.work.parent_id.clone());
-        }
-        Self { own, above }
-    }
-
-    fn has(&self, id: &DispatchId) -> bool {
-        self.own.contains(id) || self.above.contains(id)
+        Self { own }
     }
 }
 
@@ -156,7 +146,7 @@ impl<'b> Span<'b> {
     fn add(&mut self, path: &[u8], owners: &[&Dispatch]) {
         let family = &self.of.family;
         if owners.iter().any(|owner| family.own.contains(&owner.id)) {
-            let is_alone = owners.iter().all(|owner| family.has(&owner.id));
+            let is_alone = owners.iter().all(|owner| family.own.contains(&owner.id));
             let paths = if is_alone { &mut self.own } else { &mut self.shared };
             paths.insert(path.to_owned());
         }

@@ -79,6 +79,11 @@ pub fn roll_back(
         error.hint(format!("the run stays closed; resume it: ic rollback resume {} --yes", id.short()))
     })?;
     let is_done = outcome.remembered.status == RollbackStatus::Done;
+    let status = match is_done {
+        true if steps::is_in_part(&outcome.steps) => LayeredStatus::RolledBackInPart,
+        true => LayeredStatus::RolledBack,
+        false => LayeredStatus::RollingBack,
+    };
     Ok(LayeredRollback {
         rollback: Rollback { done: Some((id, outcome.remembered.seq)), ..begun.rollback },
         layers: begun.layers,
@@ -88,7 +93,7 @@ pub fn roll_back(
             own_commits: begun.parts.own_commits,
             ..outcome.parts
         },
-        status: if is_done { LayeredStatus::RolledBack } else { LayeredStatus::RollingBack },
+        status,
         steps: outcome.steps,
         refusals: Vec::new(),
         rows_stay: begun.rows_stay,
@@ -216,7 +221,7 @@ fn fence(
                 .hint("look at the new plan: --dry-run"));
         }
         let fresh = Parts { effects, ..Parts::default() };
-        if let Some(refusal) = refusals(&fresh, request).into_iter().next() {
+        if let Some(refusal) = refusals(&fresh, request, again.plan.point.as_deref()).into_iter().next() {
             return Err(refusal.error);
         }
         let plan = &again.plan;

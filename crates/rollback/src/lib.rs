@@ -46,5 +46,6 @@ pub use preview::{preview_abort, preview_resume, preview_undo};
 pub use purged::files_alone;
 pub use redo::{Newest, Whose, newest, older};
 pub use reference::{named, require_unfinished, run_of};
+pub use refusals::command_alone;
 pub use request::{LayeredRequest, Layers, Request, ResumeRequest, To, UndoRequest};
 pub use undo::{abort, undo, way_back};

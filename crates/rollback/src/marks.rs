@@ -70,6 +70,11 @@ pub(super) fn off(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> R
 pub(super) fn on(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Result<()> {
     for id in ids {
         let remembered = table::get(tx, id)?;
+        if steps::is_in_part(&steps::of_rollback(tx, id)?) {
+            // It had marked nothing.
+            table::set_status(tx, now, id, RollbackStatus::Done)?;
+            continue;
+        }
         let cut = cut_of(&remembered)?;
         let dispatches = marked_dispatches(&remembered);
         let marked: Vec<_> =

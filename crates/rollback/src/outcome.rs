@@ -112,6 +112,8 @@ ic_base::words! {
         Planned = "planned",
         /// Everything is taken back.
         RolledBack = "rolled_back",
+        /// It is done, and something of the work that alone was to be undone stays in the tree.
+        RolledBackInPart = "rolled_back_in_part",
         /// A step failed; the rest waits.
         RollingBack = "rolling_back",
         /// Another rollback to the same phase did it at the same time.

@@ -16,7 +16,8 @@ use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::Restore;
 use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::{Dispatch, code, dispatch};
-use ic_journal::table::RollbackRecord;
+use ic_journal::RollbackStatus;
+use ic_journal::table::{self, RollbackRecord};
 use ic_phase::run;
 use ic_saga::action::{Before, FileBefore};
 use ic_saga::{Action, Compensation, compensation};
@@ -27,8 +28,8 @@ use ic_worktree::{TreeChanges, Workspace};
 
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
-use commits::{commits_of, heads_between, leave_brought, leave_unstashed};
-pub(crate) use history::{made_again, put_back};
+use commits::{Made, Others, commits_of, heads_between, leave_recorded, leave_unstashed};
+pub(crate) use history::{made_again, put_back, undo_begun};
 use passed_over::Differences;
 
 /// The tree before a dispatch, and what the dispatch did to it.
@@ -84,6 +85,8 @@ pub(super) struct Met {
     pub(super) since: Option<Seq>,
     /// Oldest first.
     pub(super) effects: Vec<TreeChanges>,
+    /// Of an undo that stands again because its own undo was aborted: the paths that this had put back. Nothing else is to go again.
+    pub(super) put_back: Option<BTreeSet<Vec<u8>>>,
 }
 
 /// What an undo of one dispatch did to the tree.
@@ -107,26 +110,24 @@ pub(super) fn of_dispatch(
     let (span, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
         let span = Span::of(snapshot, &workspace.root, id, descendants)?;
         let attribution = span.attribution(snapshot, &workspace.root)?;
-        let mut recorded = Vec::new();
-        for own in &ids {
-            recorded.extend(code::commits_of(snapshot, own)?.into_iter().rev().map(|commit| commit.sha));
-        }
+        let recorded = recorded_by(snapshot, &ids)?;
         let until = met.since.map_or_else(|| ic_events::head(snapshot).map(|head| head.0), Ok)?;
         let since = (span.range.1, until);
         let since = Attribution::between(snapshot, &workspace.root, since, span.since)?;
         Ok((span, attribution, since, recorded))
     })?;
-    let mut changes = changes_of(workspace, &attribution, &ids)?;
+    let (mut changes, by_others) = own_changes(workspace, (&attribution, &ids), &recorded)?;
     add_since(workspace, &mut changes, &since)?;
     for window in attribution.windows().chain(since.windows()) {
-        let is_of_others = |path: &[u8]| !window.owners(path).iter().any(|owner| ids.contains(&owner.id));
+        let is_of_others = |path: &[u8]| !window.makers(path).iter().any(|maker| ids.contains(&maker.id));
         changes.add_renames(&workspace.objects, (&window.from.tree, &window.to.tree), is_of_others)?;
     }
     if let Some(last) = since.looks.last() {
         changes.seen_last(last.tree);
     }
     let began = (span.range.0, span.since);
-    history::replay(workspace, &history::Work { ids: &ids, began, undone_at: None }, &mut changes)?;
+    let work = history::Work { ids: &ids, began, undone_at: None, by_others: &by_others };
+    history::replay(workspace, &work, &mut changes)?;
     let known = changes.known();
     let by_effects = met.effects.iter().flat_map(TreeChanges::made);
     by_effects.filter(|change| known.contains(&change.path)).for_each(|change| changes.add(change));
@@ -134,25 +135,25 @@ pub(super) fn of_dispatch(
     require_one_branch(workspace, &dispatch, &attribution.looks)?;
     let others = attribution.workers.iter().any(|other| !ids.contains(&other.id));
     let is_told = attribution.is_told_by_calls(id);
-    if is_told {
-        // Each call's commits are on record: what else came was pulled, or a person made it.
-        leave_brought(workspace, &mut changes, (&attribution, &ids), &recorded)?;
-    }
     let captures = attribution.looks;
-    let commits = if is_told {
+    let mut commits = if is_told {
         leave_unstashed(workspace, &mut changes, &captures)?;
         commits_of(workspace, recorded.clone(), &recorded, others)
     } else {
-        let made = heads_between(workspace, &captures, 200)?;
+        let mut made = heads_between(workspace, &captures, 200)?;
+        // What other work recorded is not of this one, and nothing that it could revert.
+        workspace.kernel.read(|snapshot| leave_recorded(snapshot, &mut made, &recorded))?;
         commits_of(workspace, made, &recorded, others)
     };
     let shas: Vec<String> = commits.iter().map(|one| one.commit.sha.clone()).collect();
     for path in git::moved_submodules(&workspace.root, &shas) {
-        changes.leave(
+        changes.leave_part(
             path,
             "it is a submodule, and stays at the commit to which a commit of this work moved it",
         );
     }
+    commits.extend(by_others.took(workspace, &changes)?);
+    met.put_back.iter().for_each(|paths| changes.keep_only(paths));
     let before = captures.into_iter().next().ok_or_else(|| missing(&dispatch, "as it began"))?;
     Ok(OwnWork { before, changes, commits })
 }
@@ -178,14 +179,21 @@ pub(super) fn again(
         let Ok(span) = Span::of(snapshot, &workspace.root, id, descendants) else { return Ok(None) };
         let attribution = span.attribution(snapshot, &workspace.root)?;
         let left = left.map(|left| record::get(snapshot, left)).transpose()?;
-        Ok(Some((span, attribution, left.map_or(undo.seq, |left| left.seq))))
+        let recorded = recorded_by(snapshot, &work)?;
+        let is_rest = is_one_of_several(snapshot, undo)?;
+        Ok(Some((span, attribution, left.map_or(undo.seq, |left| left.seq), recorded, is_rest)))
     })?;
     // What is not kept any more cannot be told from others' work, as it cannot be undone again.
-    let Some((span, attribution, undone_at)) = found else { return Ok(first.map(|first| (own, first))) };
-    let did = changes_of(workspace, &attribution, &work)?;
+    let Some((span, attribution, undone_at, recorded, is_rest)) = found else {
+        return Ok(first.map(|first| (own, first)));
+    };
+    let (did, by_others) = own_changes(workspace, (&attribution, &work), &recorded)?;
     let began = (span.range.0, span.since);
-    own.know(did.known());
-    history::replay(workspace, &history::Work { ids: &work, began, undone_at: Some(undone_at) }, &mut own)?;
+    if !is_rest {
+        own.know(did.known());
+    }
+    let replayed = history::Work { ids: &work, began, undone_at: Some(undone_at), by_others: &by_others };
+    history::replay(workspace, &replayed, &mut own)?;
     let target = first.unwrap_or(span.ended);
     Ok((!own.is_empty()).then_some((own, target)))
 }
@@ -211,7 +219,8 @@ impl Reach {
             let span = span.and_then(|(id, below)| Span::of(snapshot, &workspace.root, id, below).ok());
             Ok((span.map(|span| span.attribution(snapshot, &workspace.root)).transpose()?, effects))
         })?;
-        let changes = found.map(|found| changes_of(workspace, &found, &work)).transpose()?;
+        let changes =
+            found.map(|found| changes_of(workspace, &found, &work, &Others::default())).transpose()?;
         let files = restored_files(effects.iter().filter(|one| is_its(one))).cloned().collect();
         Ok(Self { paths: changes.map(|changes| changes.paths()).unwrap_or_default(), files })
     }
@@ -253,24 +262,74 @@ pub(super) fn files_of<'c>(effects: impl Iterator<Item = &'c Compensation>) -> B
     restored_files(effects).map(|file| file.path.0.clone()).collect()
 }
 
+/// The commits that this work recorded, newest first.
+fn recorded_by(snapshot: &Snapshot<'_>, ids: &[DispatchId]) -> Result<Vec<String>> {
+    let mut recorded = Vec::new();
+    for own in ids {
+        recorded.extend(code::commits_of(snapshot, own)?.into_iter().rev().map(|commit| commit.sha));
+    }
+    Ok(recorded)
+}
+
+/// Whether another undo of the same work stands: each took out what the other had left, and brings back no more.
+fn is_one_of_several(snapshot: &Snapshot<'_>, undo: &RollbackRecord) -> Result<bool> {
+    let is_other = |one: &RollbackRecord| {
+        one.id != undo.id && one.status == RollbackStatus::Done && one.only() == undo.only()
+    };
+    Ok(table::of_run(snapshot, &undo.run_id)?.iter().any(is_other))
+}
+
+/// What differs between the looks at the tree, as far as it is of the work, and what commits of others have of it. Of work whose client tells
+/// of its calls each commit is on record: what else came was pulled, or others made it.
+fn own_changes(
+    workspace: &Workspace<'_>,
+    (attribution, ids): (&Attribution, &[DispatchId]),
+    recorded: &[String],
+) -> Result<(Own, Others)> {
+    let changes = changes_of(workspace, attribution, ids, &Others::default())?;
+    if !ids.first().is_some_and(|id| attribution.is_told_by_calls(id)) {
+        return Ok((changes, Others::default()));
+    }
+    let others = Others::of(workspace, (attribution, ids), recorded, &changes.paths())?;
+    if !others.brought_any() {
+        return Ok((changes, others));
+    }
+    Ok((changes_of(workspace, attribution, ids, &others)?, others))
+}
+
 /// What differs between the looks at the tree, as far as it is of the work.
-fn changes_of(workspace: &Workspace<'_>, attribution: &Attribution, ids: &[DispatchId]) -> Result<Own> {
+fn changes_of(
+    workspace: &Workspace<'_>,
+    attribution: &Attribution,
+    ids: &[DispatchId],
+    by_others: &Others,
+) -> Result<Own> {
+    let is_own = |work: &&Dispatch| ids.contains(&work.id);
     let mut changes = Own::default();
     let mut differences = Differences::new(workspace);
     for window in attribution.windows() {
         for difference in differences.between(window.from, window.to)? {
-            let owners = window.owners(&difference.path);
-            let others: Vec<&Dispatch> =
-                owners.iter().filter(|one| !ids.contains(&one.id)).copied().collect();
-            match (others.len() < owners.len(), others.as_slice()) {
-                (true, []) if window.is_in_call() => changes.add(difference),
-                (true, []) if difference.change().is_some() => {
-                    changes.add_shared(difference.path, "what ran outside of its tool calls, or a person");
-                }
+            let makers = window.makers(&difference.path);
+            let others: Vec<&Dispatch> = makers.iter().filter(|one| !is_own(one)).copied().collect();
+            match (others.len() < makers.len(), others.as_slice()) {
+                (true, []) => match by_others.made(&difference.path, difference.after.as_ref()) {
+                    Made::ByWork => changes.add(difference),
+                    Made::ByCommit => changes.add_since(difference),
+                    Made::Unsure(why) => changes.share(difference.path, why),
+                },
                 (true, others) if difference.change().is_some() => {
-                    changes.add_shared(difference.path, &names(others));
+                    let why = format!("{} ran at the same time, and may have changed it", names(others));
+                    changes.share(difference.path, &why);
                 }
-                (false, others) if !is_undone(&window, others) => changes.add_since(difference),
+                (false, others) if !is_undone(&window, others) => {
+                    let is_meanwhile =
+                        makers.is_empty() && window.owners(&difference.path).iter().any(is_own);
+                    if is_meanwhile && difference.change().is_some() {
+                        let why = "it changed between the tool calls of this work, so it may be yours";
+                        changes.note(difference.path.clone(), why);
+                    }
+                    changes.add_since(difference);
+                }
                 _ => {}
             }
         }
@@ -284,7 +343,7 @@ fn add_since(workspace: &Workspace<'_>, changes: &mut Own, since: &Attribution) 
     for window in since.windows() {
         let trees = (Some(&window.from.tree), Some(&window.to.tree));
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
-            if !is_undone(&window, &window.owners(&difference.path)) {
+            if !is_undone(&window, &window.makers(&difference.path)) {
                 changes.add_since(difference);
             }
             Ok(())

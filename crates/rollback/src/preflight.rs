@@ -57,21 +57,11 @@ pub(super) fn plan(
     let plan = kernel.read(|snapshot| straddling::add(snapshot, plan.clone(), parts.lost.as_ref()))?;
     require_any(kernel, &plan, &parts)?;
     let mut rollback = Rollback::planned(plan, request.base.reason);
-    refused.extend(refusals(&parts, request));
+    refused.extend(refusals(&parts, request, rollback.plan.point.as_deref()));
     if layers != [Name::Workflow] {
         rollback.plan_hash = hash(&rollback, layers, request.force, parts.effects.as_ref(), &parts);
     }
-    if let Some(expected) = request.base.expect_plan
-        && expected != rollback.plan_hash
-    {
-        return Err(Diagnosis::new(
-            Code::PlanChanged,
-            "The plan is not the expected one: something changed since it was made.",
-        )
-        .hint("look at the new plan: add --dry-run and leave out --expect-plan")
-        .detail("expected", expected)
-        .detail("plan_hash", rollback.plan_hash));
-    }
+    require_expected(&rollback, request.base.expect_plan)?;
     let rows_stay = if request.layers.is_everything(request.base.to) {
         layers::rows_that_stay(kernel, layers, rollback.plan.cut.seq)?
     } else {
@@ -102,6 +92,18 @@ fn git_stays(settings: &Settings, root: &Path) -> Option<Warning> {
                   code lists the commits that were recorded"
             .to_owned(),
     })
+}
+
+/// Errors: `plan_changed` if the caller expects another plan.
+fn require_expected(rollback: &Rollback, expected: Option<&str>) -> Result<()> {
+    let Some(expected) = expected.filter(|expected| *expected != rollback.plan_hash) else { return Ok(()) };
+    Err(Diagnosis::new(
+        Code::PlanChanged,
+        "The plan is not the expected one: something changed since it was made.",
+    )
+    .hint("look at the new plan: add --dry-run and leave out --expect-plan")
+    .detail("expected", expected)
+    .detail("plan_hash", rollback.plan_hash.as_str()))
 }
 
 /// Errors: `nothing_to_undo` where a run is back before a point already, and nothing of what was undone is there again: a rollback of nothing

@@ -1,6 +1,6 @@
 //! What refuses a plan that could be carried out, and the flag that decides each.
 
-use ic_base::{Code, Diagnosis};
+use ic_base::{Code, Diagnosis, shell_word};
 use serde_json::json;
 
 use super::leaving_commits::LeavingCommit;
@@ -9,17 +9,35 @@ use super::request::{LayeredRequest, To, before};
 use ic_worktree::{Conflict, Report};
 
 /// The refusals of a plan: `pivot`, `foreign_commits`, `file_conflict`.
-pub(super) fn refusals(parts: &Parts, request: &LayeredRequest<'_>) -> Vec<Refusal> {
+///
+/// `point`: what it goes back to, where it is one.
+pub(super) fn refusals(parts: &Parts, request: &LayeredRequest<'_>, point: Option<&str>) -> Vec<Refusal> {
     let effects = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()).map(refused_effects);
     let is_decided = request.force.files || request.keep_theirs;
     let tree = parts.tree.as_ref().filter(|tree| !tree.conflicts.is_empty() && !is_decided);
-    let tree = tree.map(|tree| refused_files(tree, request.base.to));
-    let pushed = parts.commits.as_deref().filter(|_| !request.force.commits).and_then(refused_pushed);
+    let tree = tree.map(|tree| refused_files(tree, request.base.to, point));
+    let pushed = parts.commits.as_deref().filter(|_| !request.force.commits);
+    let pushed = pushed.and_then(|commits| refused_pushed(commits, point));
     effects.into_iter().chain(pushed).chain(tree).collect()
 }
 
+/// The command that undoes alone the work to before which a point goes back: what others did is in nobody's way then.
+pub fn command_alone(point: Option<&str>) -> Option<String> {
+    let work =
+        point.and_then(|point| ["dispatch:", "prompt:"].iter().find_map(|kind| point.strip_prefix(kind)));
+    work.map(|work| format!("ic undo --dispatch {work} --yes"))
+}
+
+/// What a hint begins with: the way that forces nothing.
+pub(super) fn alone_first(point: Option<&str>) -> String {
+    let command = command_alone(point);
+    command
+        .map(|command| format!("undo this work alone, and leave what others did: {command}; or "))
+        .unwrap_or_default()
+}
+
 /// Others may have what a remote has.
-fn refused_pushed(commits: &[LeavingCommit]) -> Option<Refusal> {
+fn refused_pushed(commits: &[LeavingCommit], point: Option<&str>) -> Option<Refusal> {
     let is_pushed = |commit: &&LeavingCommit| commit.described.as_ref().is_some_and(|one| one.is_pushed);
     let pushed: Vec<&LeavingCommit> = commits.iter().filter(is_pushed).collect();
     let first = pushed.first()?;
@@ -32,7 +50,10 @@ fn refused_pushed(commits: &[LeavingCommit]) -> Option<Refusal> {
         Code::ForeignCommits,
         format!("The commit {short}{more} would leave its branch, and a remote has it. Nothing was changed."),
     )
-    .hint("--force-commits takes it off its branch here, and not there; to leave git as it is: --layer=workflow,effects,files")
+    .hint(format!(
+        "{}leave git as it is: --layer=workflow,effects,files; --force-commits takes it off its branch here, and not there",
+        alone_first(point)
+    ))
     .detail("commits", pushed.iter().map(|commit| json!({ "commit": commit.sha })).collect::<Vec<_>>());
     Some(Refusal { error, flag: Some("--force-commits") })
 }
@@ -57,14 +78,15 @@ pub(super) fn refused_effects(effects: &Effects) -> Refusal {
     Refusal { error, flag: Some("--past-pivot") }
 }
 
-fn refused_files(tree: &Report, to: To<'_>) -> Refusal {
+fn refused_files(tree: &Report, to: To<'_>, point: Option<&str>) -> Refusal {
     if let To::Without(dispatch) = to
         && tree.plan.steps.is_empty()
     {
         // Nothing of the work can be told from what others did: there is nothing that a flag could restore.
         let error = ic_worktree::refused(tree).hint(format!(
-            "--keep-theirs leaves these paths as they are, and the work counts as undone; or undo it with all that came after it: \
-             ic undo {} --dry-run",
+            "leave these paths as they are (then the work does not count as undone): ic undo --dispatch {} --keep-theirs --yes; or undo it \
+             with all that came after it: ic undo {} --dry-run",
+            shell_word(dispatch.strip_prefix("dispatch:").unwrap_or(dispatch)),
             before(dispatch)
         ));
         return Refusal { error, flag: Some("--keep-theirs") };
@@ -81,6 +103,9 @@ fn refused_files(tree: &Report, to: To<'_>) -> Refusal {
         return Refusal { error, flag: Some("--keep-theirs") };
     }
     let error = ic_worktree::refused(tree)
-        .hint("--force-files restores them anyway, --keep-theirs leaves these paths as they are; --dry-run lists them");
+        .hint(format!(
+            "{}leave these paths as they are: --keep-theirs; --force-files restores them anyway; --dry-run lists them",
+            alone_first(point)
+        ));
     Refusal { error, flag: Some("--force-files") }
 }

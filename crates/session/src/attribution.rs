@@ -1,18 +1,19 @@
 //! Whose a change of the tree is: what differs between two looks at it belongs to whoever was at work between them.
 //!
-//! Work whose client tells of each call is at work in its calls alone. Where several were, a path that the calls of some of them name is
-//! theirs; what nobody names may be of each of them, and nobody knows.
+//! Work whose client tells of each call is at work in its calls alone. Where several were, a path is of those that name it, and the best name
+//! decides: the input of a tool, then what was recorded, then a commit that a call made, then a line for a shell. What nobody names may be of each.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
+use ic_base::{CallId, DispatchId, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::record::{self, Checkpoint, Kind};
-use ic_dispatch::{Dispatch, dispatch};
+use ic_dispatch::{Dispatch, code, dispatch};
 use ic_phase::run;
-use ic_store::Snapshot;
+use ic_store::{Snapshot, path_bytes};
 
 use crate::call::{self, Call};
+use crate::shell_targets;
 
 /// A call whose end was never told may run for so long, in milliseconds: a build, or a question to a person who is at lunch. Beyond that it
 /// was cut off with its client.
@@ -29,6 +30,54 @@ pub struct Attribution {
     /// Of work that was interrupted: the event after which it changed nothing.
     interrupted: HashMap<DispatchId, Seq>,
     calls: Vec<Call>,
+    named: Named,
+}
+
+/// The paths that work named as its own, by work.
+#[derive(Debug, Default)]
+struct Named {
+    /// A person or a script recorded them.
+    recorded: HashMap<DispatchId, HashSet<Vec<u8>>>,
+    /// Commits that its calls made have them.
+    committed: HashMap<DispatchId, HashSet<Vec<u8>>>,
+    /// Calls whose line for a shell writes them, by call.
+    written: HashMap<CallId, Vec<String>>,
+}
+
+impl Named {
+    fn of(
+        snapshot: &Snapshot<'_>,
+        workers: &[Dispatch],
+        calls: &[Call],
+        told: &HashSet<DispatchId>,
+    ) -> Result<Self> {
+        let mut named = Self::default();
+        // Who was alone needs no name.
+        if workers.len() < 2 {
+            return Ok(named);
+        }
+        for file in code::named_by(snapshot, workers.iter().map(|worker| &worker.id))? {
+            let is_of_call = file.is_of_commit && told.contains(&file.dispatch_id);
+            let by = if is_of_call { &mut named.committed } else { &mut named.recorded };
+            by.entry(file.dispatch_id).or_default().insert(path_bytes(&file.path).to_vec());
+        }
+        for call in calls.iter().filter(|call| call.paths.is_empty()) {
+            let written = call.line.as_deref().map(shell_targets::written).unwrap_or_default();
+            if !written.is_empty() {
+                named.written.insert(call.id.clone(), written);
+            }
+        }
+        Ok(named)
+    }
+}
+
+fn has(named: &HashMap<DispatchId, HashSet<Vec<u8>>>, work: &DispatchId, path: &[u8]) -> bool {
+    named.get(work).is_some_and(|paths| paths.iter().any(|name| is_named(name, path)))
+}
+
+/// Whether a name means a path: the path itself, or what lies in it, whose directory may be new.
+fn is_named(name: &[u8], path: &[u8]) -> bool {
+    name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 /// The time between two looks at a tree.
@@ -43,6 +92,7 @@ pub struct Window<'a> {
     /// As `in_calls`, by the clock: with calls that changed no file.
     meanwhile: Vec<&'a Dispatch>,
     calls: Vec<&'a Call>,
+    named: &'a Named,
 }
 
 impl Attribution {
@@ -85,7 +135,8 @@ impl Attribution {
                 interrupted.insert(worker.id.clone(), last);
             }
         }
-        Ok(Self { looks, workers, told, interrupted, calls })
+        let named = Named::of(snapshot, &workers, &calls, &told)?;
+        Ok(Self { looks, workers, told, interrupted, calls, named })
     }
 
     /// Whether the clients of all work of a run told of each call.
@@ -99,6 +150,12 @@ impl Attribution {
     /// Whether the client of a piece of work told of each call.
     pub fn is_told_by_calls(&self, work: &DispatchId) -> bool {
         self.told.contains(work)
+    }
+
+    /// How long git's log of what is checked out was as the first call of this work began, in bytes.
+    pub fn first_log_size(&self, work: &[DispatchId]) -> Option<u64> {
+        let mut calls = self.calls.iter().filter(|call| work.contains(&call.dispatch_id));
+        calls.next().and_then(|first| first.head_log_start)
     }
 
     /// Whether a call of a run has begun whose end is not known.
@@ -145,7 +202,7 @@ impl Attribution {
         let made_one =
             |worker: &&Dispatch| is_in_call(worker) || ran.iter().any(|call| call.dispatch_id == worker.id);
         let meanwhile = at_work.iter().copied().filter(made_one).collect();
-        Window { from, to, at_work, in_calls, meanwhile, calls }
+        Window { from, to, at_work, in_calls, meanwhile, calls, named: &self.named }
     }
 
     /// Whether work was under way at any time between two looks at the tree.
@@ -170,14 +227,34 @@ impl<'a> Window<'a> {
             };
             return self.at_work.iter().copied().filter(|one| !began(one)).collect();
         }
+        self.makers(path)
+    }
+
+    /// As [`Window::owners`], of what was made in tool calls, or by work whose client tells of none. What changed while no call ran nobody of
+    /// them made: a person did, or a program that a call left behind.
+    pub fn makers(&self, path: &[u8]) -> Vec<&'a Dispatch> {
         if self.in_calls.len() < 2 {
             return self.in_calls.clone();
         }
-        let says_so = |worker: &&&Dispatch| {
-            self.calls.iter().any(|call| call.dispatch_id == worker.id && call.names(path))
+        let calls = |worker: &Dispatch| {
+            let mut all = self.calls.iter().filter(|call| call.dispatch_id == worker.id);
+            all.any(|call| call.paths.iter().any(|name| is_named(name.as_bytes(), path)))
         };
-        let own: Vec<&Dispatch> = self.in_calls.iter().filter(says_so).copied().collect();
-        if own.is_empty() { self.in_calls.clone() } else { own }
+        let recorded = |worker: &Dispatch| has(&self.named.recorded, &worker.id, path);
+        let committed = |worker: &Dispatch| has(&self.named.committed, &worker.id, path);
+        let written = |worker: &Dispatch| {
+            let own = self.calls.iter().filter(|call| call.dispatch_id == worker.id);
+            let mut names = own.filter_map(|call| self.named.written.get(&call.id)).flatten();
+            names.any(|name| is_named(name.as_bytes(), path))
+        };
+        let ranks: [&dyn Fn(&Dispatch) -> bool; 4] = [&calls, &recorded, &committed, &written];
+        for names in ranks {
+            let own: Vec<&Dispatch> = self.in_calls.iter().copied().filter(|worker| names(worker)).collect();
+            if !own.is_empty() {
+                return own;
+            }
+        }
+        self.in_calls.clone()
     }
 
     /// Whether it lies after the cut of a rollback.

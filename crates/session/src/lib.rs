@@ -9,6 +9,7 @@
 pub mod attribution;
 pub mod call;
 mod prompt;
+mod shell_targets;
 mod table;
 
 pub use call::{Call, NewCall};

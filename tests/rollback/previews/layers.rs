@@ -117,7 +117,7 @@ fn alone() -> Vec<Row> {
         row("undo --dispatch WORK", &[worked], FINE),
         row("undo --dispatch WORK --layer=workflow,files", &[worked], FINE),
         row("undo --dispatch WORK", &[worked, changed_too], (1, "file_conflict")),
-        row("undo --dispatch WORK --keep-theirs", &[worked, changed_too], FINE),
+        row("undo --dispatch WORK --keep-theirs", &[worked, changed_too], (4, "")),
         row("undo --dispatch WORK --force", &[worked, changed_too], FINE),
         row("undo --dispatch WORK --layer=git", &[worked], (3, "usage")),
         row("undo --dispatch WORK", &[begun], (1, "work_running")),

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use ic_testkit::{World, git_in};
 use serde_json::json;
 
-use super::{SEVEN, did, mode, refused, stays, undo, undone, with_base};
+use super::{SEVEN, did, mode, refused, stays, undo, undone, undone_in_part, with_base};
 use crate::world::WHOLE;
 
 fn rename(world: &World, from: &str, to: &str) {
@@ -30,7 +30,7 @@ fn what_was_left_to_others_goes_back_to_before_both_when_they_are_undone_too() {
         chmod(&world, "a.txt", 0o600);
         world.remove("b.bin");
     });
-    let report = undone(&world, &first, &["--keep-theirs"]);
+    let report = undone_in_part(&world, &first, &["--keep-theirs"]);
     assert_eq!(report["files"]["changes"], json!([]), "{report}");
     let before = world.state();
     let report = undone(&world, &second, &[]);
@@ -53,7 +53,7 @@ fn what_another_made_of_a_name_that_is_undone_is_for_a_person_to_decide() {
         world.remove("two");
         world.write("two/in", "in\n");
     });
-    undone(&world, &first, &[]);
+    undone_in_part(&world, &first, &[]);
     refused(&world, &undo(&second, &[]), "file_conflict");
     let plan = world.cli.run(undo(&second, &["--dry-run"])).json();
     let conflicts = json!([{ "path": "two", "reason": "the work changed what is undone by now" }]);
@@ -82,7 +82,7 @@ fn a_file_that_became_a_directory_of_others_is_named_with_what_can_be_done() {
     );
     world.save(&WHOLE);
     for flag in ["--keep-theirs", "--force-files"] {
-        let report = undone(&world, &first, &[flag]);
+        let report = undone_in_part(&world, &first, &[flag]);
         assert_eq!(
             report["files"]["changes"],
             json!([{ "path": "one/a", "change": "delete", "uncaptured": false }]),
@@ -106,7 +106,7 @@ fn a_directory_that_was_renamed_is_called_so_and_each_path_stands_once() {
         world.write("dir/b", "new\n");
     });
     rename(&world, "dir", "dir2");
-    let report = undone(&world, &first, &["--keep-theirs"]);
+    let report = undone_in_part(&world, &first, &["--keep-theirs"]);
     let renamed = |name: &str| format!("others renamed it to {name} since");
     assert_eq!(
         stays(&report),
@@ -133,7 +133,7 @@ fn a_submodule_that_a_commit_moved_is_named_as_what_stays() {
         world.commit("moved");
     });
     let entry = world.git(&["ls-files", "-s", "lib"]);
-    let report = undone(&world, &moved, &[]);
+    let report = undone_in_part(&world, &moved, &[]);
     let why = "it is a submodule, and stays at the commit to which a commit of this work moved it";
     assert_eq!(stays(&report), [("lib".to_owned(), why.to_owned())], "{report}");
     assert_eq!(world.read("b.txt").as_deref(), Some("b\n"));

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use ic_testkit::{Random, World, rounds, tell};
 use serde_json::Value;
 
-use super::{SEVEN, did, stays, undone, with_base};
+use super::{SEVEN, did, stays, undone, undone_in_part, with_base};
 use crate::world::{Work as _, in_git};
 
 /// So many lines are set, each far from the next.
@@ -230,7 +230,7 @@ fn what_was_edited_under_another_name_that_is_undone_is_for_a_person_to_decide()
     let world = with_base("old.txt", "old\n");
     let first = did(&world, "first", || drop(world.git(&["mv", "old.txt", "new.txt"])));
     let second = did(&world, "second", || world.write("new.txt", "old\nand more\n"));
-    undone(&world, &first, &[]);
+    undone_in_part(&world, &first, &[]);
     let one = world.state();
     assert!(
         done(&world, &["undo", "--dispatch", &second, "--yes", "--json"], "its base is undone").is_none()
@@ -325,7 +325,7 @@ fn what_others_renamed_since_is_named_where_nothing_of_it_is_undone() {
     });
     // A person, whom no look has seen yet.
     std::fs::rename(world.root().join("then.txt"), world.root().join("kept.txt")).expect("a rename");
-    let report = undone(&world, &first, &[]);
+    let report = undone_in_part(&world, &first, &[]);
     assert_eq!(world.read("old.txt").as_deref(), Some("old\n"));
     assert_eq!(world.read("kept.txt").as_deref(), Some("made\n"));
     assert_eq!(world.read("newest.txt").as_deref(), Some("old\nand more\n"));
@@ -378,7 +378,7 @@ fn what_is_said_of_a_conflict_is_so() {
         world.write("b.bin", "\0two\n");
         world.write("made.txt", "made otherwise\n");
     });
-    let report = undone(&world, &first, &["--keep-theirs"]);
+    let report = undone_in_part(&world, &first, &["--keep-theirs"]);
     let kept = |path: &str, why: &str| (path.to_owned(), format!("kept: {why}"));
     assert_eq!(
         stays(&report),

@@ -65,6 +65,31 @@ pub fn has_changes(root: &Path, from: &str, to: &str) -> bool {
     said.is_some_and(|said| !said.is_empty() && said.lines().all(|line| line.starts_with('-')))
 }
 
+/// What each of these commits has at a path, in their order; `None`: nothing, or nothing that could be asked for.
+pub fn contents(root: &Path, asked: &[(String, Vec<u8>)]) -> Vec<Option<Vec<u8>>> {
+    let is_name = |path: &[u8]| !path.contains(&b'\n');
+    let lines = asked.iter().filter(|(_, path)| is_name(path));
+    let lines: Vec<u8> =
+        lines.flat_map(|(sha, path)| [sha.as_bytes(), b":", path.as_slice(), b"\n"].concat()).collect();
+    let said = Git::new(root).run_with(&["cat-file", "--batch"], &lines).unwrap_or_default();
+    let mut rest = said.as_slice();
+    let mut next = || {
+        let end = rest.iter().position(|b| *b == b'\n')?;
+        let (head, body) = (&rest[..end], &rest[end + 1..]);
+        let mut words = head.rsplit(|b| *b == b' ');
+        let size = words.next().and_then(|size| std::str::from_utf8(size).ok()?.parse::<usize>().ok());
+        let is_blob = words.next() == Some(b"blob");
+        // After a content stands one more end of a line; of what is missing only its name is said.
+        let Some(size) = size.filter(|size| words.next().is_some() && body.len() > *size) else {
+            rest = body;
+            return None;
+        };
+        rest = &body[size + 1..];
+        is_blob.then(|| body[..size].to_vec())
+    };
+    asked.iter().map(|(_, path)| if is_name(path) { next() } else { None }).collect()
+}
+
 /// The paths of an entry of the stash, those that git did not track too. Without the entry there are none.
 pub fn stashed_paths(root: &Path, entry: &str) -> Vec<Vec<u8>> {
     let git = Git::new(root);

@@ -32,27 +32,28 @@ pub fn committed_since(root: &Path, size: u64) -> Option<Vec<String>> {
     Some(super::commits::still_reached(root, made))
 }
 
-/// The commits that were made of what lay in this working tree, by `git commit`, and when, in seconds since 1970, by this machine's clock: as far
-/// as the last of the log tells.
-pub fn took_from_tree(root: &Path) -> BTreeMap<String, i64> {
-    let read = || {
-        let mut file = open_regular(&log_of_head(root)?).ok()?;
-        let length = file.metadata().ok()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(MOST))).ok()?;
-        let mut text = Vec::new();
-        file.take(MOST).read_to_end(&mut text).ok()?;
-        Some(text)
-    };
-    let text = read().unwrap_or_default();
-    text.split(|b| *b == b'\n').filter_map(|line| Some((made_by(line)?, committed_at(line)?))).collect()
-}
-
-/// When a line of the log says that `git commit` was called.
-fn committed_at(line: &[u8]) -> Option<i64> {
-    let (moved, message) = line.split_at(line.iter().position(|b| *b == b'\t')?);
-    let seconds = moved.rsplit(|b| *b == b' ').nth(1)?;
-    let is_commit = message[1..].starts_with(b"commit");
-    std::str::from_utf8(seconds).ok().filter(|_| is_commit)?.parse().ok()
+/// The commits that `git commit` made of what lay in this working tree, and where the log has each, in bytes from its beginning: what has a
+/// smaller number came first. As far as the last of the log tells; `None` without a log, or if it was written anew since it was so long.
+pub fn took_from_tree(root: &Path, since: u64) -> Option<BTreeMap<String, u64>> {
+    let mut file = open_regular(&log_of_head(root)?).ok()?;
+    let length = file.metadata().ok()?.len();
+    if length < since || !ends_a_line(&mut file, since) {
+        return None;
+    }
+    let mut at = length.saturating_sub(MOST);
+    file.seek(SeekFrom::Start(at)).ok()?;
+    let mut text = Vec::new();
+    file.take(MOST).read_to_end(&mut text).ok()?;
+    let mut taken = BTreeMap::new();
+    for line in text.split_inclusive(|b| *b == b'\n') {
+        let is_commit = |message: &[u8]| message.starts_with(b"\tcommit");
+        let message = line.iter().position(|b| *b == b'\t').map(|tab| &line[tab..]);
+        if let Some(made) = made_by(line).filter(|_| message.is_some_and(is_commit)) {
+            taken.insert(made, at);
+        }
+        at += line.len() as u64;
+    }
+    Some(taken)
 }
 
 fn log_of_head(root: &Path) -> Option<PathBuf> {

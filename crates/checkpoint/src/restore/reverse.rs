@@ -23,6 +23,7 @@ use crate::rootfs::RootDir;
 pub use back::MOST_MERGED;
 use back::{Back, Backwards};
 use looks::is_same;
+use own::Stay;
 pub use own::{Own, Pair};
 pub use replay::{Past, Undone, Whose};
 
@@ -33,10 +34,10 @@ pub struct Reversed {
     pub differences: Vec<Difference>,
     /// Paths that cannot be merged, and why. Their differences lead to what stood there before the work.
     pub conflicts: Vec<(Vec<u8>, String)>,
-    /// Paths that stay as they are though the work changed them, and why.
+    /// Paths that stay as they are, and why: nothing of the work is there, or what others need.
     pub left: Vec<(Vec<u8>, String)>,
-    /// As `left`, of what changed and whose content no checkpoint holds.
-    pub gaps: Vec<(Vec<u8>, String)>,
+    /// Paths that stay as they are though something of the work is there, and why.
+    pub parts: Vec<(Vec<u8>, String)>,
     /// Merged texts, which no checkpoint holds yet.
     pub texts: Vec<Vec<u8>>,
 }
@@ -70,8 +71,18 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
     let mut changes = own.changes.iter().filter(|(path, _)| !own.stays.contains_key(*path)).peekable();
     // Where nothing can be undone, it is for a person to say whether the work counts as undone.
     let is_nothing = changes.peek().is_none();
-    let stays = if is_nothing { &mut work.reversed.conflicts } else { &mut work.reversed.left };
-    stays.extend(own.stays.iter().map(|(path, why)| (path.clone(), why.clone())));
+    let Reversed { conflicts, left, parts, .. } = &mut work.reversed;
+    for (path, stay) in &own.stays {
+        let (stays, why) = match stay {
+            Stay::Shared(why) => (&mut *conflicts, why),
+            Stay::Part(why) | Stay::Theirs(why) if is_nothing => (&mut *conflicts, why),
+            Stay::Part(why) => (&mut *parts, why),
+            Stay::Theirs(why) => (&mut *left, why),
+        };
+        stays.push((path.clone(), why.clone()));
+    }
+    // What the work never changed is in nobody's way.
+    left.extend(own.noted().map(|(path, why)| (path.clone(), why.clone())));
     for (path, pairs) in changes {
         work.step_back(path, pairs)?;
     }
@@ -148,13 +159,13 @@ impl Work<'_> {
                 } else if let (true, None, Some(name)) = (is_as_it_was, &state, self.renamed.get(path)) {
                     let name = String::from_utf8_lossy(name);
                     let why = format!("others renamed it to {name} since, which stays as it is");
-                    self.reversed.left.push((path.to_vec(), why));
+                    self.reversed.parts.push((path.to_vec(), why));
                 }
                 self.reversed.texts.append(&mut texts);
                 state
             }
             Back::Stays(why) => {
-                self.reversed.gaps.push((path.to_vec(), why));
+                self.reversed.parts.push((path.to_vec(), why));
                 return Ok(());
             }
             Back::Conflict(why) => {
@@ -183,7 +194,7 @@ impl Work<'_> {
         if let Some(from) = self.moved.get(path) {
             let from = String::from_utf8_lossy(from);
             let why = format!("it was {from}, which is restored; others changed it since, so both are kept");
-            self.reversed.left.push((path.to_vec(), why));
+            self.reversed.parts.push((path.to_vec(), why));
             return;
         }
         self.reversed.conflicts.push((path.to_vec(), why));

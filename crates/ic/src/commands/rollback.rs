@@ -75,7 +75,7 @@ fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {
     session.output.record(&record, || {
         let end = match preview.plan_hash.as_deref() {
             _ if !preview.refusals.is_empty() => {
-                views::rollback::layered::would_be_refused(&preview.refusals)
+                views::rollback::layered::would_be_refused(&preview.refusals, None)
             }
             Some(hash) => text::exactly(hash),
             None => text::to_do_it(),

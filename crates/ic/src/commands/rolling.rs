@@ -171,12 +171,12 @@ fn finish(
     if let Some(refusal) = whole.refusals.first() {
         return Ok(Exit::from(refusal.error.kind()));
     }
-    if whole.parts.tree.as_ref().is_some_and(ic_worktree::Report::is_partial) {
-        return Ok(Exit::Partly);
-    }
+    let leaves_any =
+        whole.parts.tree.as_ref().is_some_and(|tree| tree.is_partial() || !tree.parts_left.is_empty());
     Ok(match whole.status {
+        _ if leaves_any => Exit::Partly,
         LayeredStatus::Planned | LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => Exit::Done,
-        LayeredStatus::RollingBack => Exit::Partly,
+        LayeredStatus::RolledBackInPart | LayeredStatus::RollingBack => Exit::Partly,
     })
 }
 

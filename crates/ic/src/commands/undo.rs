@@ -32,7 +32,7 @@ use crate::commands::rolling::{Forced, Layer, Rolling};
 
 `ic log` lists the points of a run. docs/UNDO.md says which command undoes what. Exit 1 when others changed what would be
 undone: the conflict is named, and nothing changes. Exit 4 when a step failed: the run stays closed until ic rollback
-resume or abort ends it.")]
+resume or abort ends it; and when something of a dispatch that alone is undone stays: it does not count as undone.")]
 pub(crate) struct Undo {
     /// The point to go back to: dispatch:ID, step:NAME, checkpoint:ID, phase:P, created, or the end of an id
     point: Option<String>,

@@ -92,7 +92,8 @@ shape! {
         resume: Option<String> = None,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = Vec::new(),
-        /// planned, `rolled_back`, `rolling_back`; `already_there`: another rollback to the same phase, `rollback_id`, did it at the same time.
+        /// planned, `rolled_back`, `rolling_back`; `rolled_back_in_part`: something of the one dispatch stays, see files.skipped; `already_there`:
+        /// another rollback to the same phase, `rollback_id`, did it at the same time.
         status: &'static str as ic_rollback::LayeredStatus = status(rollback),
         /// The event; null for a dry run.
         seq: Option<i64> = rollback.done.as_ref().map(|(_, seq)| *seq),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ic_base::{Result, Seq, Timestamp};
+use ic_dispatch::cancel;
 use ic_events::{Cut, EventType, NewEvent};
 use ic_journal::steps::{self, Happening};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
@@ -53,8 +54,13 @@ fn settle(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> 
         let dispatches = marked_dispatches(remembered);
         let agents = agent::taken_back(tx, &cut, &dispatches.iter().collect::<BTreeSet<_>>())?;
         let skips = skip::taken_back(tx, &cut, &remembered.to_phase)?;
-        mark_artifacts_rolled_back(tx, &artifacts, id)?;
-        cancel_agents_by_phases(tx, now, &agents, epoch, id)?;
+        if steps::is_in_part(&steps::of_rollback(tx, id)?) {
+            // Work of which something is in the tree is not undone: another undo may take the rest.
+            cancel::unmark(tx, id)?;
+        } else {
+            mark_artifacts_rolled_back(tx, &artifacts, id)?;
+            cancel_agents_by_phases(tx, now, &agents, epoch, id)?;
+        }
         skip::mark_rolled_back(tx, &skips, id)?;
         effects::mark(tx, &effects::taken_back(tx, &cut)?, id)?;
         append_rollback(tx, now, remembered, &cut)?;

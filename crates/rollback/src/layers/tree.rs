@@ -29,6 +29,7 @@ use crate::beside::{self, Others};
 use crate::covered::{Covered, Planned};
 use crate::leaving_commits;
 use crate::own_work;
+use crate::refusals::alone_first;
 
 pub(crate) use back::require_own;
 
@@ -48,7 +49,6 @@ impl Layer for Tree {
         };
         // What effects restored is not in the safety checkpoint, which the step is remembered with.
         let own = both(earlier, &report.plan.steps);
-        let detail = goal.detail(&own)?;
         let done = site.covered.remembered().filter(|_| !site.is_dry());
         let by_effects = if let Some(remembered) = done {
             let keeps_theirs = site.covered.choices()?.keep_theirs;
@@ -57,6 +57,10 @@ impl Layer for Tree {
             around::foretell_restored(&mut report, work);
             Vec::new()
         };
+        // What effects restored by themselves is no part of the work any more.
+        let Report { plan, parts_left, .. } = &mut report;
+        parts_left.retain(|path| plan.skipped.iter().any(|(skipped, _)| skipped == path));
+        let detail = goal.detail(&own, parts_left.len())?;
         let whole = both(by_effects, &own);
         // What is made again after a way back that was aborted is more than that way back had changed.
         if (course == Course::Forward || site.is_dry()) && whole.len() > report.plan.steps.len() {
@@ -270,7 +274,7 @@ impl<'a> Goal<'a> {
     }
 
     /// What the step is remembered with.
-    fn detail(&self, whole: &[PlanStep]) -> Result<Value> {
+    fn detail(&self, whole: &[PlanStep], parts_left: usize) -> Result<Value> {
         let Some(remembered) = self.covered.remembered() else { return Ok(Value::Null) };
         let restores = restores_since(&self.workspace, &self.target.id, remembered.seq, false)?;
         Ok(json!({
@@ -278,6 +282,7 @@ impl<'a> Goal<'a> {
             "safety": restores.iter().map(|restore| restore.safety_id.as_str()).collect::<Vec<_>>(),
             "changes": whole.len(),
             "directories": whole.iter().filter(|step| step.is_of_directory()).count(),
+            steps::PARTS_LEFT: parts_left,
         }))
     }
 
@@ -323,7 +328,11 @@ impl<'a> Goal<'a> {
                     (Code::GitBusy, None) => "wait until git is done, or ".to_owned(),
                     _ => String::new(),
                 };
-                error.hint(format!("{wait}leave {left}: --layer={rest}{theirs}{forced}"))
+                let alone = match error.code() {
+                    Code::ForeignCommits => alone_first(planned.point.as_deref()),
+                    _ => String::new(),
+                };
+                error.hint(format!("{alone}{wait}leave {left}: --layer={rest}{theirs}{forced}"))
             }
             Code::WorkRunning => error.hint("end it first; or roll back anyway: --force-workers"),
             _ => error,

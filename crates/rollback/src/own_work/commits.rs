@@ -1,16 +1,18 @@
 //! The commits that were made while one piece of work was done: whose they are, and what of the files they brought.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use ic_base::{DispatchId, Result, Timestamp};
-use ic_checkpoint::diff;
+use ic_base::{DispatchId, Result};
+use ic_checkpoint::diff::{self, State};
 use ic_checkpoint::git::{self, Commit};
 use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::reverse::Own;
-use ic_dispatch::report;
+use ic_dispatch::{code, report};
+use ic_events::Hash;
 use ic_session::attribution::Attribution;
-use ic_store::path_bytes;
+use ic_store::{Snapshot, path_bytes};
 use ic_worktree::Workspace;
 
 /// A commit that was made while a dispatch was at work, or recorded for it. The undo of one dispatch moves no branch.
@@ -53,61 +55,148 @@ impl OwnCommit {
         }
     }
 
-    /// The command that makes a commit which undoes it; `None` where nothing of it is checked out.
+    /// The command that makes a commit which undoes it; `None` where nothing of it is checked out, or it may be of others.
     pub fn revert(&self) -> Option<String> {
         let commit = &self.commit;
         let short = commit.sha.get(..12).unwrap_or(&commit.sha);
         let parent = if commit.is_merge { " -m 1" } else { "" };
-        commit.is_reached.then(|| format!("git revert --no-edit{parent} {short}"))
+        let is_its = commit.is_reached && !self.is_shared;
+        is_its.then(|| format!("git revert --no-edit{parent} {short}"))
     }
 }
 
-/// What commits that it did not make brought is no work of its own, though the files came while it worked. What it had made before such a
-/// commit took it from the tree is.
-pub(super) fn leave_brought(
-    workspace: &Workspace<'_>,
-    changes: &mut Own,
-    (attribution, ids): (&Attribution, &[DispatchId]),
-    recorded: &[String],
-) -> Result<()> {
-    // What is fetched at once seldom is more.
-    let mut brought = heads_between(workspace, &attribution.looks, 10_000)?;
-    brought.retain(|sha| !is_recorded(recorded, sha));
-    if brought.is_empty() {
-        return Ok(());
-    }
-    let log = git::log_of(&workspace.root, &brought)?;
-    let (known, made) = (changes.paths(), last_made(workspace, attribution, ids)?);
-    let taken = git::took_from_tree(&workspace.root);
-    for commit in report::parse(&log)?.commits {
-        // Of its time the seconds are known: what was made in the same one may have come with it.
-        let since = taken.get(&commit.sha).map_or(0, |seconds| seconds.saturating_mul(1000));
-        let paths = commit.files.iter().map(|path| path_bytes(path).to_vec());
-        for path in paths.filter(|path| known.contains(path)) {
-            if made.get(&path).is_none_or(|made| made.millis() >= since) {
-                changes.leave(path, "a commit that this work did not make has it");
+/// What commits that the work did not make have at paths that it changed.
+#[derive(Default)]
+pub(super) struct Others {
+    /// Contents that came into the tree with commits, by path; of a path that one of them removed, nothing.
+    brought: HashMap<Vec<u8>, HashSet<Option<Hash>>>,
+    /// Paths that a look shows with such a content.
+    seen: HashSet<Vec<u8>>,
+    /// Git's log of what is checked out does not tell which of the commits were made of what lay in the tree.
+    is_unsure: bool,
+    /// Commits that were made of what lay in the tree, newest first, and their paths: others committed what the work had changed.
+    took: Vec<(String, BTreeSet<Vec<u8>>)>,
+}
+
+/// Whose a change is that the tools of the work made.
+pub(super) enum Made {
+    ByWork,
+    ByCommit,
+    /// Nobody can tell, and why.
+    Unsure(&'static str),
+}
+
+impl Others {
+    /// `known`: the paths that the work changed; `recorded`: its own commits.
+    pub(super) fn of(
+        workspace: &Workspace<'_>,
+        (attribution, ids): (&Attribution, &[DispatchId]),
+        recorded: &[String],
+        known: &BTreeSet<Vec<u8>>,
+    ) -> Result<Self> {
+        // What is fetched at once seldom is more.
+        let mut shas = heads_between(workspace, &attribution.looks, 10_000)?;
+        shas.retain(|sha| !is_recorded(recorded, sha));
+        if shas.is_empty() {
+            return Ok(Self::default());
+        }
+        // The order is that of the log, and no clock's: what it has before the first call was there when the work began.
+        let since = attribution.first_log_size(ids);
+        let taken = since.and_then(|since| Some((git::took_from_tree(&workspace.root, since)?, since)));
+        let is_taken = |sha: &str| {
+            let found = taken.as_ref().map(|(taken, since)| taken.get(sha).is_some_and(|at| at >= since));
+            found.unwrap_or(false)
+        };
+        let mut others = Self { is_unsure: taken.is_none(), ..Self::default() };
+        let mut asked = Vec::new();
+        for commit in report::parse(&git::log_of(&workspace.root, &shas)?)?.commits.into_iter().rev() {
+            let paths: BTreeSet<Vec<u8>> =
+                commit.files.iter().map(|path| path_bytes(path).to_vec()).collect();
+            if paths.is_disjoint(known) {
+                continue;
+            }
+            if is_taken(&commit.sha) {
+                others.took.push((commit.sha, paths));
+            } else {
+                let paths = paths.into_iter().filter(|path| known.contains(path));
+                asked.extend(paths.map(|path| (commit.sha.clone(), path)));
             }
         }
+        let contents = git::contents(&workspace.root, &asked);
+        for ((_, path), content) in asked.into_iter().zip(contents) {
+            others.brought.entry(path).or_default().insert(content.map(|content| hash_of(&content)));
+        }
+        others.look(workspace, attribution)?;
+        Ok(others)
     }
-    Ok(())
-}
 
-/// By when each path was as the work made it last.
-fn last_made(
-    workspace: &Workspace<'_>,
-    attribution: &Attribution,
-    ids: &[DispatchId],
-) -> Result<HashMap<Vec<u8>, Timestamp>> {
-    let mut last = HashMap::new();
-    for window in attribution.windows() {
-        diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {
-            if window.owners(&difference.path).iter().any(|owner| ids.contains(&owner.id)) {
-                last.insert(difference.path, window.to.created_at);
-            }
-            Ok(())
-        })?;
+    /// Notes which of the paths a look shows as a commit brought them.
+    fn look(&mut self, workspace: &Workspace<'_>, attribution: &Attribution) -> Result<()> {
+        if self.brought.is_empty() {
+            return Ok(());
+        }
+        for window in attribution.windows() {
+            let (from, to) = (&window.from.tree, &window.to.tree);
+            diff::diff(&workspace.objects, Some(from), Some(to), &mut |difference| {
+                if self.has_brought(&difference.path, difference.after.as_ref()) {
+                    self.seen.insert(difference.path);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
-    Ok(last)
+
+    fn has_brought(&self, path: &[u8], after: Option<&State>) -> bool {
+        let Some(contents) = self.brought.get(path) else { return false };
+        contents.contains(&match after {
+            Some(State::File { hash, .. }) => Some(*hash),
+            Some(State::Symlink(target)) => Some(hash_of(target)),
+            Some(State::Directory { .. } | State::Passed(_)) => return false,
+            None => None,
+        })
+    }
+
+    /// Whose a change is that a tool call of the work made: a commit that was pulled or merged in it brought content of others.
+    pub(super) fn made(&self, path: &[u8], after: Option<&State>) -> Made {
+        if !self.brought.contains_key(path) {
+            return Made::ByWork;
+        }
+        match self.has_brought(path, after) {
+            true if self.is_unsure => Made::Unsure(
+                "a commit that this work did not make has it, and git's log does not tell which came first",
+            ),
+            true => Made::ByCommit,
+            false if self.seen.contains(path) => Made::ByWork,
+            false => Made::Unsure(
+                "a commit that this work did not make changed it too, while the work was under way",
+            ),
+        }
+    }
+
+    /// Whether commits brought anything.
+    pub(super) fn brought_any(&self) -> bool {
+        !self.brought.is_empty()
+    }
+
+    /// The commits of others that took something of the work from the tree, newest first: they stay. Those of an agent are its own; what
+    /// else has nothing but the work can be reverted.
+    pub(super) fn took(&self, workspace: &Workspace<'_>, changes: &Own) -> Result<Vec<OwnCommit>> {
+        let known = changes.known();
+        let is_its = |path: &Vec<u8>| known.contains(path) && !changes.is_of_several(path);
+        let mut is_shared = BTreeMap::new();
+        for (sha, paths) in &self.took {
+            let is_recorded = workspace.kernel.read(|snapshot| code::is_recorded(snapshot, sha))?;
+            is_shared.insert(sha.clone(), is_recorded || !paths.iter().all(is_its));
+        }
+        let shas: Vec<String> = self.took.iter().map(|(sha, _)| sha.clone()).collect();
+        let commits = git::commits(&workspace.root, &shas).into_iter();
+        let own = |commit: Commit| {
+            let is_shared = is_shared.get(&commit.sha).copied().unwrap_or(true);
+            OwnCommit { commit, is_shared }
+        };
+        Ok(commits.map(own).collect())
+    }
 }
 
 /// What the work took off a stash that was there before is no work of its own, and is nowhere else by now.
@@ -149,6 +238,22 @@ pub(super) fn heads_between(
     let ends = head(first)?.zip(head(last)?);
     let between = ends.map(|(from, to)| git::commits_between(&workspace.root, &from, &to, at_most));
     Ok(between.unwrap_or_default())
+}
+
+/// Leaves out the commits that other work recorded, and this one did not.
+pub(super) fn leave_recorded(
+    snapshot: &Snapshot<'_>,
+    shas: &mut Vec<String>,
+    recorded: &[String],
+) -> Result<()> {
+    let mut own = Vec::new();
+    for sha in shas.drain(..) {
+        if is_recorded(recorded, &sha) || !code::is_recorded(snapshot, &sha)? {
+            own.push(sha);
+        }
+    }
+    *shas = own;
+    Ok(())
 }
 
 fn is_recorded(recorded: &[String], sha: &str) -> bool {

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
-use ic_checkpoint::diff;
+use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::journal;
 use ic_checkpoint::restore::reverse::{Own, Past, Undone, Whose};
@@ -21,6 +21,7 @@ use ic_store::Snapshot;
 use ic_worktree::Workspace;
 
 use super::Span;
+use super::commits::{Made, Others};
 
 /// A piece of work whose history is looked at.
 pub(super) struct Work<'w> {
@@ -28,6 +29,8 @@ pub(super) struct Work<'w> {
     pub(super) ids: &'w [DispatchId],
     /// The look at the tree with which it began.
     pub(super) began: (Seq, Timestamp),
+    /// What commits of others have of it.
+    pub(super) by_others: &'w Others,
     /// Of work that was undone and comes back, the event by which the tree was without it.
     pub(super) undone_at: Option<Seq>,
 }
@@ -254,6 +257,19 @@ pub(crate) fn put_back(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<
     Ok(during)
 }
 
+/// The event with which the last undo of a rollback began; its own where it has none.
+pub(crate) fn undo_begun(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Seq> {
+    let mut begun = one.seq;
+    ic_events::each_since(snapshot, Some(&one.run_id), one.seq, i64::MAX, |event| {
+        let is_own = event.subject_id.as_deref() == Some(one.id.as_str());
+        if is_own && event.event_type.as_str() == EventType::RollbackUndoBegun.as_str() {
+            begun = event.seq;
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(begun)
+}
+
 /// The histories of these paths: all, or until an event, as if that was now.
 fn histories(
     workspace: &Workspace<'_>,
@@ -267,7 +283,7 @@ fn histories(
         let trees = (Some(&window.from.tree), Some(&window.to.tree));
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
             if known.contains(&difference.path) {
-                let whose = whose(&window, &difference.path, work, facts, until);
+                let whose = whose(&window, &difference, work, facts, until);
                 let change = (difference.before, difference.after);
                 histories.entry(difference.path).or_default().push(Past {
                     seq: window.to.seq,
@@ -281,20 +297,25 @@ fn histories(
     Ok(histories)
 }
 
-fn whose(window: &Window<'_>, path: &[u8], work: &Work<'_>, facts: &Facts, at: Option<Seq>) -> Whose {
+fn whose(
+    window: &Window<'_>,
+    difference: &Difference,
+    work: &Work<'_>,
+    facts: &Facts,
+    at: Option<Seq>,
+) -> Whose {
     let restored = || facts.restored.get(&window.to.id).copied().unwrap_or(Whose::Others);
     if window.is_restore() {
         return restored();
     }
-    let owners = window.owners(path);
-    let is_of = |ids: &[DispatchId]| {
-        !owners.is_empty() && window.is_in_call() && owners.iter().all(|owner| ids.contains(&owner.id))
-    };
+    let makers = window.makers(&difference.path);
+    let is_of = |ids: &[DispatchId]| !makers.is_empty() && makers.iter().all(|maker| ids.contains(&maker.id));
+    let made = || work.by_others.made(&difference.path, difference.after.as_ref());
     if is_of(work.ids) {
-        Whose::Work
+        if matches!(made(), Made::ByWork) { Whose::Work } else { Whose::Others }
     } else if facts.undos.iter().any(|undo| undo.stands_at(at) && is_of(&undo.work)) {
         Whose::Undone
-    } else if owners.is_empty() {
+    } else if makers.is_empty() {
         // The effects of an undo, or a person.
         restored()
     } else {

@@ -21,7 +21,9 @@ use crate::table;
 /// The report on a rollback that this call began.
 pub(super) fn begun(kernel: &Kernel, aim: &Aim, whole: LayeredRollback, ui: &mut dyn Ui) -> Result<Report> {
     let status = match whole.status {
-        LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => Status::RolledBack,
+        LayeredStatus::RolledBack | LayeredStatus::RolledBackInPart | LayeredStatus::AlreadyThere => {
+            Status::RolledBack
+        }
         LayeredStatus::Planned | LayeredStatus::RollingBack => Status::RollingBack,
     };
     let plan = &whole.rollback.plan;

@@ -22,7 +22,7 @@ pub fn refused(report: &Report) -> Diagnosis {
         Code::FileConflict,
         format!("What would be restored changed since: {path} ({}){others}. Nothing was changed.", first.reason),
     )
-    .hint("--force takes the checkpoint's state, --keep-theirs leaves these paths as they are; --dry-run lists them")
+    .hint("--keep-theirs leaves these paths as they are, --force takes the checkpoint's state; --dry-run lists them")
     .detail("conflicts", listed)
 }
 

@@ -122,6 +122,8 @@ pub struct Report {
     pub is_whole: bool,
     /// Only what one piece of work did is undone, which began at the target; the tree need not become as the target has it.
     pub is_without: bool,
+    /// Paths at which something of that work stays: `plan.skipped` says why.
+    pub parts_left: Vec<PathText>,
     /// What went less well.
     pub warnings: Vec<Warning>,
 }

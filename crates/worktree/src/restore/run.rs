@@ -247,7 +247,8 @@ fn plan_report<'w>(
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
     }
     let is_without = reversed.is_some();
-    let (conflicts, texts) = without::open_conflicts(&mut plan, conflicts, reversed, request);
+    let without::Rest { conflicts, texts, parts } =
+        without::open_conflicts(&mut plan, conflicts, reversed, request);
     let differs = git.as_ref().map_or_else(Vec::new, super::differs::left_to_others);
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
     let plan_hash = hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?;
@@ -260,6 +261,7 @@ fn plan_report<'w>(
         lacks_any,
         is_whole: is_whole && strategy != Strategy::Partial,
         is_without,
+        parts_left: parts,
         warnings: shot.warnings.iter().cloned().chain(own_warnings).collect(),
         ..planned_report(target, strategy, plan, plan_hash)
     };
@@ -291,6 +293,7 @@ pub(super) fn planned_report(
         lacks_any: !plan.left_changed.is_empty(),
         is_whole: false,
         is_without: false,
+        parts_left: Vec::new(),
         warnings: Vec::new(),
         plan,
     }

@@ -20,8 +20,8 @@ pub(super) struct Back {
     /// What cannot be merged.
     pub(super) conflicts: Vec<Conflict>,
     left: Vec<(PathText, String)>,
-    /// As `left`, of what changed and has no content anywhere.
-    gaps: Vec<(PathText, String)>,
+    /// Paths at which something of the work stays.
+    parts: Vec<PathText>,
     texts: Vec<Vec<u8>>,
 }
 
@@ -55,8 +55,13 @@ impl Workspace<'_> {
         let conflict = |(path, reason)| Conflict { path: PathText(path), reason };
         let back = Back {
             conflicts: reversed.conflicts.into_iter().map(conflict).collect(),
-            left: reversed.left.into_iter().map(|(path, why)| (PathText(path), why)).collect(),
-            gaps: reversed.gaps.into_iter().map(|(path, why)| (PathText(path), why)).collect(),
+            parts: reversed.parts.iter().map(|(path, _)| PathText(path.clone())).collect(),
+            left: reversed
+                .left
+                .into_iter()
+                .chain(reversed.parts)
+                .map(|(path, why)| (PathText(path), why))
+                .collect(),
             texts: reversed.texts,
         };
         Ok((reversed.differences, back))
@@ -67,9 +72,6 @@ impl Back {
     /// Adds to the plan what stays though the work changed it.
     pub(super) fn name_what_stays(&mut self, plan: &mut Plan) {
         plan.skipped.append(&mut self.left);
-        for (path, why) in self.gaps.drain(..) {
-            plan.leave_changed(path, why);
-        }
     }
 }
 
@@ -80,21 +82,39 @@ pub(super) fn kept(conflicts: &[Conflict], differences: &[Difference]) -> Vec<Ve
     conflicts.iter().map(|conflict| conflict.path.0.clone()).filter(|path| planned.contains(path)).collect()
 }
 
-/// The conflicts that nobody has decided, and the merged texts that the plan needs; what stays goes into the plan.
+/// What of a plan is still open.
+#[derive(Default)]
+pub(super) struct Rest {
+    /// The conflicts that nobody has decided.
+    pub(super) conflicts: Vec<Conflict>,
+    /// The merged texts that the plan needs.
+    pub(super) texts: Vec<Vec<u8>>,
+    /// Paths at which something of the work that is undone stays.
+    pub(super) parts: Vec<PathText>,
+}
+
+/// What is still open of a plan; what stays goes into the plan.
 pub(super) fn open_conflicts(
     plan: &mut Plan,
     conflicts: Vec<Conflict>,
     back: Option<Back>,
     request: &Request<'_>,
-) -> (Vec<Conflict>, Vec<Vec<u8>>) {
+) -> Rest {
+    let is_without = back.is_some();
+    let kept = conflicts.iter().filter(|_| is_without && request.keep_theirs);
+    let kept: Vec<PathText> = kept.map(|conflict| conflict.path.clone()).collect();
     let is_step = |conflict: &Conflict| plan.steps.iter().any(|step| step.path == conflict.path);
     let (mut open, without_a_step): (Vec<_>, Vec<_>) = conflicts.into_iter().partition(is_step);
-    let Some(Back { texts, .. }) = back else { return (open, Vec::new()) };
+    let Some(Back { texts, mut parts, .. }) = back else {
+        return Rest { conflicts: open, ..Rest::default() };
+    };
+    parts.extend(kept);
     // What has no place to come back into stays even where a decision lets the others go.
     if request.force.files {
+        parts.extend(without_a_step.iter().map(|one| one.path.clone()));
         plan.skipped.extend(without_a_step.into_iter().map(|one| (one.path, one.reason)));
     } else if !request.keep_theirs {
         open.extend(without_a_step);
     }
-    (open, texts)
+    Rest { conflicts: open, texts, parts }
 }

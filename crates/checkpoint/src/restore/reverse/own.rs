@@ -16,8 +16,10 @@ pub type Pair = (Option<State>, Option<State>);
 pub struct Own {
     /// By path, oldest first. Neighbours that meet are one.
     pub(super) changes: BTreeMap<Vec<u8>, Vec<Pair>>,
-    /// Paths that changed meanwhile and stay, and why: it is not known that the change is of the work.
-    pub(super) stays: BTreeMap<Vec<u8>, String>,
+    /// Paths that changed meanwhile and stay.
+    pub(super) stays: BTreeMap<Vec<u8>, Stay>,
+    /// Paths that changed while the work was under way and did nothing, and what is to be said of those that it never changed.
+    pub(super) beside: BTreeMap<Vec<u8>, String>,
     /// What others did to paths after the work had changed them, oldest first.
     since: BTreeMap<Vec<u8>, Vec<Since>>,
     /// Paths at which others changed what the work had changed, and how that is said: what stands there is not of one of them alone.
@@ -34,6 +36,17 @@ pub struct Own {
     pub sources: HashMap<Hash, GitContent>,
     /// Texts of these states that no checkpoint holds, by their hashes: there may be as many as paths, and each is asked for.
     pub(super) texts: HashMap<Hash, Vec<u8>>,
+}
+
+/// Why a path stays that changed while a piece of work was under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stay {
+    /// It may be of the work or of others: a person decides.
+    Shared(String),
+    /// It is of the work, and a merge cannot undo it.
+    Part(String),
+    /// It is of others.
+    Theirs(String),
 }
 
 /// A change of a path that others made after the work had changed it.
@@ -86,14 +99,38 @@ impl Own {
         })
     }
 
-    /// Adds a path that changed while `others` worked too.
-    pub fn add_shared(&mut self, path: Vec<u8>, others: &str) {
-        self.leave(path, &format!("shared: it changed while {others} worked too"));
+    /// Adds a path at which a change may be of the work or of others.
+    pub fn share(&mut self, path: Vec<u8>, why: &str) {
+        self.stays.insert(path, Stay::Shared(why.to_owned()));
     }
 
-    /// Leaves a path that changed as it is.
+    /// Leaves a path as it is at which others changed something.
     pub fn leave(&mut self, path: Vec<u8>, why: &str) {
-        self.stays.entry(path).or_insert_with(|| why.to_owned());
+        self.stays.entry(path).or_insert_with(|| Stay::Theirs(why.to_owned()));
+    }
+
+    /// Leaves a path as it is though the work changed it.
+    pub fn leave_part(&mut self, path: Vec<u8>, why: &str) {
+        self.stays.entry(path).or_insert_with(|| Stay::Part(why.to_owned()));
+    }
+
+    /// Notes a change that was made while the work was under way, and that it did not make. It is told where the work changed nothing else
+    /// at the path.
+    pub fn note(&mut self, path: Vec<u8>, why: &str) {
+        self.beside.entry(path).or_insert_with(|| why.to_owned());
+    }
+
+    /// Forgets what is known of other paths than these.
+    pub fn keep_only(&mut self, paths: &BTreeSet<Vec<u8>>) {
+        self.changes.retain(|path, _| paths.contains(path));
+        self.stays.retain(|path, _| paths.contains(path));
+        self.beside.retain(|path, _| paths.contains(path));
+    }
+
+    /// What is noted of paths that the work never changed.
+    pub(super) fn noted(&self) -> impl Iterator<Item = (&Vec<u8>, &String)> {
+        let is_else = |path: &Vec<u8>| self.changes.contains_key(path) || self.stays.contains_key(path);
+        self.beside.iter().filter(move |(path, _)| !is_else(path))
     }
 
     /// Whether it is not others who make a path what it is without the work: what the work met is undone.
@@ -116,7 +153,7 @@ impl Own {
 
     /// Whether there is nothing to undo.
     pub fn is_empty(&self) -> bool {
-        self.stays.is_empty() && self.changes.values().all(Vec::is_empty)
+        self.stays.is_empty() && self.beside.is_empty() && self.changes.values().all(Vec::is_empty)
     }
 
     /// The paths that others changed after the work had.
@@ -134,9 +171,14 @@ impl Own {
         self.changes.keys().filter(|path| !self.stays.contains_key(*path)).cloned().collect()
     }
 
+    /// Whether a path may have been changed by others, too.
+    pub fn is_of_several(&self, path: &[u8]) -> bool {
+        self.since.contains_key(path) || self.stays.contains_key(path)
+    }
+
     /// The paths that changed, those that stay too.
     pub fn paths(&self) -> BTreeSet<Vec<u8>> {
-        self.changes.keys().chain(self.stays.keys()).cloned().collect()
+        self.changes.keys().chain(self.stays.keys()).chain(self.beside.keys()).cloned().collect()
     }
 }
 

@@ -1,5 +1,7 @@
 //! `ic rollback resume`
 
+use ic_journal::RollbackStatus;
+use ic_journal::steps::is_in_part;
 use ic_rollback::ResumeRequest;
 
 use super::{DOES, settings, show, shown, watch};
@@ -75,7 +77,10 @@ impl Resume {
         let outcome = ic_rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
         show(session, &kernel, &outcome.remembered, &outcome.steps, false)?;
         let is_partial = outcome.parts.tree.as_ref().is_some_and(ic_worktree::Report::is_partial);
-        Ok(if outcome.remembered.status.is_over() && !is_partial { Exit::Done } else { Exit::Partly })
+        let status = outcome.remembered.status;
+        let is_in_part = status == RollbackStatus::Done && is_in_part(&outcome.steps);
+        let is_whole = status.is_over() && !is_in_part && !is_partial;
+        Ok(if is_whole { Exit::Done } else { Exit::Partly })
     }
 
     /// It begins whatever is in the way, so a look ends well; what would stop it again is told.

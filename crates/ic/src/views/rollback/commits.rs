@@ -29,10 +29,10 @@ shape! {
         /// The first line of its message.
         subject: String = ic_base::title(&one.commit.subject),
         author: String = ic_base::title(&one.commit.author),
-        /// `tip`: it is checked out; `buried`: below others; `pushed`: a branch of a remote has it; `merge`; `shared`: others worked meanwhile and
-        /// it was not recorded for this dispatch; `rewritten`: what is checked out does not have it.
+        /// `tip`: it is checked out; `buried`: below others; `pushed`: a branch of a remote has it; `merge`; `shared`: others made it, or worked meanwhile
+        /// and it was not recorded for this dispatch; `rewritten`: what is checked out does not have it.
         status: &'static str as ic_rollback::CommitState = one.state().as_str(),
-        /// The command that makes a commit which undoes it; null where nothing of it is checked out.
+        /// The command that makes a commit which undoes it; null where nothing of it is checked out, or others may have made it.
         revert: Option<String> = one.revert(),
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use ic_base::CheckpointId;
+use ic_base::{CheckpointId, Code};
 use ic_journal::steps::{self as journal, Course, Step};
-use ic_rollback::{Effects, LayeredRollback, LayeredStatus, Refusal, Resuming};
+use ic_rollback::{Effects, LayeredRollback, LayeredStatus, Refusal, Resuming, command_alone};
 use ic_saga::{Compensation, State};
 
 use crate::text::{self, Cell, Table, plain, refused, style, styled};
@@ -22,11 +22,13 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&CheckpointId
     let mut out = plan(whole);
     out += &match whole.status {
         LayeredStatus::Planned if whole.refusals.is_empty() => next(&whole.rollback),
-        LayeredStatus::Planned => would_be_refused(&whole.refusals),
-        LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => {
+        LayeredStatus::Planned => would_be_refused(&whole.refusals, whole.rollback.plan.point.as_deref()),
+        LayeredStatus::RolledBack | LayeredStatus::RolledBackInPart | LayeredStatus::AlreadyThere => {
             let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
             let way_back = files_alone.map_or_else(|| way_back(id, whole.parts.effects.as_ref()), purged);
-            styled(style::DIM, &way_back) + "\n"
+            let in_part = whole.status == LayeredStatus::RolledBackInPart;
+            let in_part = in_part.then(|| in_part_of(whole)).unwrap_or_default();
+            in_part + &styled(style::DIM, &way_back) + "\n"
         }
         LayeredStatus::RollingBack => format!(
             "{}\n{}\n{}",
@@ -43,13 +45,26 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&CheckpointId
     out
 }
 
-/// All the refusals of a plan, and the flags that decide them.
-pub(crate) fn would_be_refused(refusals: &[Refusal]) -> String {
+/// What is said of the undo of one piece of work of which something stays.
+fn in_part_of(whole: &LayeredRollback) -> String {
+    let paths = whole.parts.tree.as_ref().map_or(0, |tree| tree.parts_left.len());
+    let only = whole.rollback.plan.cut.only.as_ref().map_or("", |only| only.short());
+    let stays = format!("undone in part: something of it stays at {}", text::counted(paths, "path"));
+    let rest = format!("the work does not count as undone; the rest: ic undo --dispatch {only} --dry-run");
+    format!("{}\n{}\n", styled(style::BAD, &stays), styled(style::DIM, &rest))
+}
+
+/// All the refusals of a plan, and what decides them. First comes the way that forces nothing: the undo of the work alone, which `point` names.
+pub(crate) fn would_be_refused(refusals: &[Refusal], point: Option<&str>) -> String {
     let mut out: String = refusals.iter().map(|refusal| refused(&refusal.error)).collect();
+    let is_of_others =
+        |refusal: &Refusal| matches!(refusal.error.code(), Code::FileConflict | Code::ForeignCommits);
+    let alone = command_alone(point).filter(|_| refusals.iter().any(is_of_others));
+    let alone = alone.map(|command| format!("; this work alone: {command}")).unwrap_or_default();
     let flags: Option<BTreeSet<&str>> = refusals.iter().map(|refusal| refusal.flag).collect();
     if let Some(flags) = flags {
         let flags = flags.into_iter().collect::<Vec<_>>().join(" ");
-        let hint = format!("nothing was changed; to do it anyway: the same call with {flags}");
+        let hint = format!("nothing was changed{alone}; to do it anyway: the same call with {flags}");
         out += &(styled(style::DIM, &hint) + "\n");
     }
     out

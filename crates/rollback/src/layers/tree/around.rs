@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use ic_base::{CheckpointId, Result, Seq};
 use ic_checkpoint::diff::{self, State};
 use ic_checkpoint::record;
-use ic_checkpoint::restore::journal::Restore;
+use ic_checkpoint::restore::journal::{self, Restore};
 use ic_checkpoint::restore::plan::Step as PlanStep;
+use ic_journal::Course;
 use ic_journal::kept::goes_of;
 use ic_journal::steps::{self, Happening, Step, StepKind};
 use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
 use ic_worktree::shot::Shot;
-use ic_worktree::{Report, TreeChanges, Warning, Workspace, changes_between};
+use ic_worktree::{Report, TreeChanges, Warning, Workspace, changes_between, steps_of};
 use serde_json::{Value, json};
 
 use crate::compensation::{Saga, UndoPlan};
@@ -83,10 +84,31 @@ pub(crate) fn done_by_effects(
 /// What the undo of one dispatch has done to the tree when it comes to its files; nothing where it has not begun.
 pub(super) fn met(workspace: &Workspace<'_>, undo: Option<&RollbackRecord>) -> Result<Met> {
     let Some(undo) = undo else { return Ok(Met::default()) };
+    let put_back = put_back(workspace, undo)?;
     let goes = done_by_effects(workspace.kernel, undo)?;
-    let Some((before, _)) = goes.first() else { return Ok(Met::default()) };
+    let Some((before, _)) = goes.first() else { return Ok(Met { put_back, ..Met::default() }) };
     let since = workspace.kernel.read(|snapshot| record::get(snapshot, before))?.seq;
-    Ok(Met { since: Some(since), effects: changed_by_effects(workspace, undo, &[])? })
+    Ok(Met { since: Some(since), effects: changed_by_effects(workspace, undo, &[])?, put_back })
+}
+
+/// The paths that the undo of a rollback had put back when it was aborted; `None`: it was not.
+fn put_back(workspace: &Workspace<'_>, undo: &RollbackRecord) -> Result<Option<BTreeSet<Vec<u8>>>> {
+    let restores = workspace.kernel.read(|snapshot| {
+        if steps::course(&steps::of_rollback(snapshot, &undo.id)?) != Course::Reapply {
+            return Ok(None);
+        }
+        let begun = own_work::undo_begun(snapshot, undo)?;
+        let mut restores = journal::finished(snapshot, &workspace.root)?;
+        restores.extend(journal::unfinished(snapshot, &workspace.root)?);
+        restores.retain(|restore| restore.seq > begun);
+        Ok(Some(restores))
+    })?;
+    let Some(restores) = restores else { return Ok(None) };
+    let mut paths = BTreeSet::new();
+    for restore in &restores {
+        paths.extend(steps_of(workspace, restore)?.into_iter().map(|step| step.path.0));
+    }
+    Ok(Some(paths))
 }
 
 /// Says of paths that stay that the undo of an effect, which comes before, restores them all the same.
@@ -97,6 +119,7 @@ pub(super) fn foretell_restored(report: &mut Report, work: &Work) {
             *why += "; but the undo of an effect restores it: what is there is saved in a checkpoint first";
         }
     }
+    report.parts_left.retain(|path| !restored.contains(&path.0));
 }
 
 /// Says of the files that undoing effects restored by itself where their content is that stood there before. Returns the changes at those
@@ -136,6 +159,7 @@ pub(super) fn tell_of_restored(
             ),
         });
         for step in restored {
+            report.parts_left.retain(|path| *path != step.path);
             let is_usual = is_usual(&step.path.0)?;
             match report.plan.skipped.iter().position(|(path, _)| *path == step.path) {
                 Some(at) if keeps_theirs || !is_usual => {

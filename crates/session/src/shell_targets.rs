@@ -1,0 +1,116 @@
+//! The paths that a line for a shell writes, as far as the line itself says so: targets of `>`, and what `touch`, `rm`, `mv` and their like name.
+
+/// What becomes of a word that has been read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Word,
+    Target,
+}
+
+/// A command of a line, word by word.
+#[derive(Default)]
+struct Command {
+    words: Vec<String>,
+    targets: Vec<String>,
+}
+
+/// The paths that a line writes, as it names them. None where the line changes its directory: what it names then is anywhere.
+pub(crate) fn written(line: &str) -> Vec<String> {
+    let commands = commands(line);
+    if commands.iter().any(|one| matches!(one.words.first().map(String::as_str), Some("cd" | "pushd"))) {
+        return Vec::new();
+    }
+    let named = commands.into_iter().flat_map(Command::written);
+    let plain = named.map(|path| path.strip_prefix("./").unwrap_or(&path).to_owned());
+    plain.filter(|path| !path.is_empty() && !path.starts_with(['/', '$', '~'])).collect()
+}
+
+impl Command {
+    fn written(self) -> Vec<String> {
+        let Self { words, mut targets } = self;
+        let Some((name, rest)) = words.split_first() else { return targets };
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let in_place = rest.iter().any(|word| word.starts_with("-i") || word == "--in-place");
+        let arguments: Vec<&String> = rest.iter().filter(|word| !word.starts_with('-')).collect();
+        match name {
+            "touch" | "rm" | "rmdir" | "mkdir" | "tee" | "mv" | "unlink" => {
+                targets.extend(arguments.into_iter().cloned());
+            }
+            "cp" | "ln" | "install" => targets.extend(arguments.last().copied().cloned()),
+            "sed" | "perl" if in_place => targets.extend(arguments.last().copied().cloned()),
+            _ => {}
+        }
+        targets
+    }
+
+    fn take(&mut self, word: &mut Option<String>, next: &mut Next) {
+        if let Some(word) = word.take() {
+            let list = if *next == Next::Target { &mut self.targets } else { &mut self.words };
+            list.push(word);
+        }
+        *next = Next::Word;
+    }
+}
+
+fn commands(line: &str) -> Vec<Command> {
+    let (mut all, mut command) = (Vec::new(), Command::default());
+    let (mut word, mut next) = (None::<String>, Next::Word);
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' | '"' => {
+                let quoted: String = chars.by_ref().take_while(|inner| *inner != c).collect();
+                word.get_or_insert_default().push_str(&quoted);
+            }
+            '\\' => word.get_or_insert_default().extend(chars.next()),
+            '>' => {
+                // The number of what is redirected is no word.
+                word = word.filter(|word| !word.bytes().all(|b| b.is_ascii_digit()));
+                command.take(&mut word, &mut next);
+                while chars.next_if(|c| matches!(c, '>' | '|')).is_some() {}
+                // A copy of another one goes to no file.
+                next = if chars.next_if_eq(&'&').is_some() { Next::Word } else { Next::Target };
+            }
+            ';' | '|' | '&' | '(' | ')' => {
+                command.take(&mut word, &mut next);
+                all.push(std::mem::take(&mut command));
+            }
+            c if c.is_whitespace() => {
+                if word.is_some() {
+                    command.take(&mut word, &mut next);
+                }
+            }
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    command.take(&mut word, &mut next);
+    all.push(command);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::written;
+
+    #[test]
+    fn what_a_line_writes_is_told_from_what_it_reads() {
+        for (line, paths) in [
+            ("echo sub > sub.txt", &["sub.txt"][..]),
+            ("cat a b >>out/c 2>err.log; ls d", &["out/c", "err.log"]),
+            ("make 2>&1 | tee build.log", &["build.log"]),
+            ("touch './a b' && rm -rf old", &["a b", "old"]),
+            ("sed -i s/a/b/ f.txt", &["f.txt"]),
+            ("sed s/a/b/ f.txt", &[]),
+            ("mv a.txt b.txt", &["a.txt", "b.txt"]),
+            ("cp a.txt b.txt", &["b.txt"]),
+            ("cd sub && echo x > x", &[]),
+            ("echo x > /tmp/x; echo y > $HOME/y", &[]),
+            ("echo 'a > b'; grep '>' c", &[]),
+            ("sleep 3", &[]),
+            ("", &[]),
+            ("echo >", &[]),
+        ] {
+            assert_eq!(written(line), paths, "{line}");
+        }
+    }
+}
