@@ -5,6 +5,7 @@ mod history;
 mod killed;
 mod kinds;
 mod left;
+mod people;
 mod set_back;
 
 use std::os::unix::fs::PermissionsExt;
