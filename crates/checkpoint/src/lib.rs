@@ -8,6 +8,7 @@ pub mod capture;
 mod closed;
 pub mod diff;
 pub mod git;
+pub mod graft;
 pub mod lock;
 pub mod manifest;
 mod names;

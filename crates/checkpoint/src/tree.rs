@@ -12,10 +12,6 @@ use ic_events::Hash;
 
 use crate::attributes::Attributes;
 
-mod graft;
-
-pub use graft::graft;
-
 const VERSION: u8 = 1;
 /// With attributes. Programs that know the first version alone call it damaged, and restore nothing from it.
 const WITH_ATTRIBUTES: u8 = 2;

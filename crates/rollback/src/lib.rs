@@ -19,6 +19,7 @@ mod layers;
 mod leaving_commits;
 mod marks;
 mod outcome;
+mod outside_change;
 mod own_work;
 mod plan;
 mod preflight;
@@ -40,6 +41,7 @@ pub use leaving_commits::LeavingCommit;
 pub use outcome::{
     Data, Effects, LayeredRollback, LayeredStatus, Outcome, Parts, Refusal, Resuming, Rollback, Undone,
 };
+pub use outside_change::OutsideChange;
 pub use own_work::{CommitState, OwnCommit};
 pub use plan::{Plan, make as plan};
 pub use preview::{preview_abort, preview_resume, preview_undo};

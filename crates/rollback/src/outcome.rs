@@ -11,6 +11,7 @@ use ic_worktree::{Report, Warning};
 use serde_json::Value;
 
 use super::leaving_commits::LeavingCommit;
+use super::outside_change::OutsideChange;
 use super::own_work::OwnCommit;
 use super::plan::Plan;
 use super::straddling::Lost;
@@ -81,6 +82,8 @@ pub struct Parts {
     pub effects: Option<Effects>,
     /// Files and git's state.
     pub tree: Option<Report>,
+    /// Files outside of the project that tool calls named.
+    pub outside: Vec<OutsideChange>,
     /// Commits that leave their branches, newest first; `None` if git's state stays.
     pub commits: Option<Vec<LeavingCommit>>,
     /// The commits of the dispatch that alone is undone, which stay where they are, newest first; `None` of any other rollback.
@@ -92,6 +95,12 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Whether something is not as it was, and cannot be restored: it is named.
+    pub fn is_partial(&self) -> bool {
+        self.tree.as_ref().is_some_and(Report::is_partial)
+            || self.outside.iter().any(OutsideChange::is_incomplete)
+    }
+
     /// Whether anything outside of the ledger would be changed, or is in the way of that.
     pub(super) fn is_any(&self) -> bool {
         let effects = self.effects.as_ref();
@@ -99,7 +108,8 @@ impl Parts {
             let moves_git = tree.git.as_ref().is_some_and(|git| !git.plan.is_empty());
             moves_git || !tree.plan.steps.is_empty() || !tree.conflicts.is_empty()
         };
-        effects.is_some_and(|effects| !effects.compensations.is_empty() || !effects.left.is_empty())
+        self.outside.iter().any(|change| change.left.is_none())
+            || effects.is_some_and(|effects| !effects.compensations.is_empty() || !effects.left.is_empty())
             || self.tree.as_ref().is_some_and(is_tree)
             || self.data.as_ref().is_some_and(|data| data.rows.iter().any(|(_, count)| *count > 0))
     }
@@ -172,6 +182,8 @@ pub struct Undone {
     pub steps: Vec<Step>,
     /// What was done about files and git's state, a report for each restore that was taken back, newest first.
     pub tree: Vec<Report>,
+    /// Files outside of the project that tool calls named.
+    pub outside: Vec<OutsideChange>,
     /// The rows that are back.
     pub data: Option<Data>,
     /// Effects that the rollback undid: they are not made again.
@@ -191,6 +203,11 @@ pub struct Undone {
 }
 
 impl Undone {
+    /// As [`Parts::is_partial`].
+    pub fn is_partial(&self) -> bool {
+        self.tree.iter().any(Report::is_partial) || self.outside.iter().any(OutsideChange::is_incomplete)
+    }
+
     /// The same, with what is to be said of a restore that was finished first.
     pub(super) fn after(mut self, settled: Option<Warning>) -> Self {
         if let Some(report) = self.tree.first_mut() {

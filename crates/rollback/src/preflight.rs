@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::covered::Covered;
 use super::layers::{self, Site, Work};
 use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Rollback};
+use super::outside_change::OutsideChange;
 use super::plan::{Counts, Plan};
 use super::refusals::refusals;
 use super::request::LayeredRequest;
@@ -169,6 +170,9 @@ pub(super) fn hash(
     let mut whole = json!({
         "workflow": rollback.plan_hash, "layers": layers, "effects": effects, "tree": tree, "data": data,
     });
+    if !parts.outside.is_empty() {
+        whole["outside"] = json!(parts.outside.iter().map(OutsideChange::named).collect::<Vec<_>>());
+    }
     // Only where something is decided: what was seen without a decision is no plan with one.
     if force != Force::default() {
         whole["force"] = json!(force.flags());

@@ -16,6 +16,7 @@ use super::execute::is_outside;
 use super::layered::to_skip;
 use super::layers::{self, Site, Work};
 use super::outcome::{Refusal, Resuming, Undone};
+use super::outside_change::OutsideChange;
 use super::reference::unfinished;
 use super::refusals::refused_effects;
 use super::request::{ResumeRequest, UndoRequest};
@@ -104,7 +105,7 @@ fn planned(
     let left: Vec<&Step> = steps.iter().filter(|step| is_outside(step) && is_left(step)).collect();
     // What was aborted was never settled; what was passed over then is put back as its course says.
     let course = if steps::course(&steps) == Course::Abort { Course::Abort } else { Course::Undo };
-    let (Work { tree, data, .. }, refused) =
+    let (Work { tree, outside, data, .. }, refused) =
         looked_at(kernel, settings, &remembered, (course, &left), Force::default(), watch)?;
     refusals.extend(refused);
     let course = Course::Undo;
@@ -112,6 +113,7 @@ fn planned(
         remembered,
         steps,
         tree,
+        outside,
         data,
         effects,
         seq: None,
@@ -142,10 +144,14 @@ fn hash(undone: &Undone, without_effects: bool) -> String {
     let tree: Vec<&str> = undone.tree.iter().map(|report| report.plan_hash.as_str()).collect();
     let data = undone.data.as_ref().map(|data| json!([data.database.to_string_lossy(), data.rows]));
     let effects: Vec<&str> = undone.effects.iter().map(|one| one.id.as_str()).collect();
-    let whole = json!({
+    let mut whole = json!({
         "rollback": undone.remembered.id.as_str(), "status": undone.remembered.status.as_str(), "rest": undone.is_rest,
         "steps": steps, "tree": tree, "data": data, "effects": effects, "without_effects": without_effects,
     });
+    // Only where there is any: a plan that an older version printed is still the same.
+    if !undone.outside.is_empty() {
+        whole["outside"] = json!(undone.outside.iter().map(OutsideChange::named).collect::<Vec<_>>());
+    }
     ic_events::hex(&Sha256::digest(whole.to_string().as_bytes()).into())
 }
 
@@ -177,12 +183,13 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
     } else {
         Vec::new()
     };
-    let (Work { tree, data, .. }, refusals) =
+    let (Work { tree, outside, data, .. }, refusals) =
         looked_at(kernel, settings, &remembered, (course, &left), Force::default(), watch)?;
     Ok(Undone {
         remembered,
         steps,
         tree,
+        outside,
         data,
         effects,
         seq: None,

@@ -169,12 +169,13 @@ pub fn abort(
 impl Undone {
     fn of(driven: Driven, course: Course, effects: Vec<Compensation>) -> Self {
         let Driven { remembered, steps, work } = driven;
-        let (tree, data, seq) = (work.tree, work.data, work.seq);
+        let (tree, outside, data, seq) = (work.tree, work.outside, work.data, work.seq);
         let plan_hash = None;
         Self {
             remembered,
             steps,
             tree,
+            outside,
             data,
             effects,
             seq,

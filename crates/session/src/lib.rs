@@ -1,5 +1,5 @@
 //! Sessions of coding agents, as their hooks tell of them, and the prompts in them. Owns `sessions`,
-//! `prompts` and `calls`.
+//! `prompts`, `calls` and `outside_files`.
 //!
 //! A prompt is a dispatch: all that the agent does from what a person typed until it stops. What belongs to work as such (its status, its
 //! captures, whether it was rolled back) stands there; here stands whose it is.
@@ -8,6 +8,7 @@
 
 pub mod attribution;
 pub mod call;
+pub mod outside;
 mod prompt;
 mod shell_targets;
 mod table;

@@ -13,14 +13,18 @@ use ic_checkpoint::attributes::Attributes;
 use ic_checkpoint::capture::Captured;
 use ic_checkpoint::diff::{Finder, State};
 use ic_checkpoint::git;
+use ic_checkpoint::graft::graft;
 use ic_checkpoint::manifest::{GitContent, Manifest, PathText, Skipped};
 use ic_checkpoint::record::Checkpoint;
-use ic_checkpoint::restore::plan::{Node, Plan};
+use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::plan::{Limits, Node, Plan};
+use ic_checkpoint::restore::reverse::Own;
 use ic_checkpoint::tree::{self, Reason};
 use ic_events::Hash;
 use ic_store::path_from_bytes;
 use sha2::{Digest, Sha256};
 
+use super::shot::Shot;
 use super::workspace::Workspace;
 
 /// Contents that git has and the store may not have, by their hashes.
@@ -112,13 +116,12 @@ impl Workspace<'_> {
     /// A content that git has, as a checkpoint would hold it; `None` where git does not have it any more.
     pub fn content_in_git(&self, content: &GitContent, sources: &mut Sources) -> Result<Option<State>> {
         let known = sources.iter().find(|(_, known)| *known == content).map(|(hash, _)| *hash);
-        let hash = match known {
-            Some(hash) => Some(hash),
-            None => {
-                let mut digest = Digested(Sha256::new());
-                let is_there = git::copy_content(&self.root, content, &mut digest)?;
-                is_there.then(|| digest.0.finalize().into())
-            }
+        let hash = if known.is_some() {
+            known
+        } else {
+            let mut digest = Digested(Sha256::new());
+            let is_there = git::copy_content(&self.root, content, &mut digest)?;
+            is_there.then(|| digest.0.finalize().into())
         };
         Ok(hash.map(|hash| {
             sources.insert(hash, content.clone());
@@ -136,36 +139,41 @@ impl Workspace<'_> {
         Some(State::File { hash: digest.0.finalize().into(), size, mode, attributes: Attributes::default() })
     }
 
-    /// A target with the content of those files that it passed over, that changed since, and that git has. `is_meant`: which paths.
+    /// A target with the content of those files that it passed over, that changed since, and that git has; and where git has contents that
+    /// the restore may need. `work`: that alone is undone, and says so itself.
     pub(super) fn with_content_of_git(
         &self,
         target: Checkpoint,
-        is_meant: impl Fn(&[u8]) -> bool,
-        sources: &mut Sources,
-    ) -> Result<Checkpoint> {
-        if target.complete {
-            return Ok(target);
+        work: Option<&Own>,
+        limits: &Limits,
+        strategy: Strategy,
+    ) -> Result<(Checkpoint, Sources)> {
+        let mut sources = work.map(|work| work.sources.clone()).unwrap_or_default();
+        if target.complete || work.is_some() || !strategy.has_files() {
+            return Ok((target, sources));
         }
         let mut nodes = BTreeMap::new();
         let mut finder = Finder::new(&self.objects, &target.tree)?;
         for gap in Manifest::read(&self.objects, &target.manifest)?.skipped {
-            let Some(content) = gap.git.as_ref().filter(|_| is_meant(&gap.path.0) && !self.is_as_seen(&gap))
+            let Some(content) =
+                gap.git.as_ref().filter(|_| limits.covers(&gap.path.0) && !self.is_as_seen(&gap))
             else {
                 continue;
             };
             if finder.find(&gap.path.0)? == Some(State::Passed(Reason::Oversize))
-                && let Some(State::File { hash, size, mode, .. }) = self.content_in_git(content, sources)?
+                && let Some(State::File { hash, size, mode, .. }) =
+                    self.content_in_git(content, &mut sources)?
             {
                 nodes.insert(gap.path.0, tree::Node::File { hash, size, mode });
             }
         }
         if nodes.is_empty() {
-            return Ok(target);
+            return Ok((target, sources));
         }
         // Directories alone: they are small, and in memory.
         let looker = self.objects.looker(self.kernel.context.now())?;
-        let tree = tree::graft(&self.objects, &looker, &target.tree, &nodes)?;
-        Ok(Checkpoint { tree, ..target })
+        let tree = graft(&self.objects, &looker, &target.tree, &nodes)?;
+        Ok((Checkpoint { tree, ..target }, sources))
     }
 
     /// Stores what the plan needs and git has.
@@ -194,25 +202,24 @@ impl Workspace<'_> {
         ic_base::Diagnosis::new(ic_base::Code::Io, message)
     }
 
-    /// The paths of both pictures that nobody can restore though they changed, and why. `target`: with what git has; `is_meant`: which paths.
-    pub(super) fn changed_gaps(
+    /// Names the paths of both pictures that nobody can restore though they changed. `target`: with what git has.
+    pub(super) fn name_changed_gaps(
         &self,
         target: &Checkpoint,
-        (now, now_tree): (&Manifest, &Hash),
-        plan: &Plan,
-        is_meant: impl Fn(&[u8]) -> bool,
-    ) -> Result<Vec<(PathText, String)>> {
+        shot: &Shot,
+        limits: &Limits,
+        plan: &mut Plan,
+    ) -> Result<()> {
         let then = Manifest::read(&self.objects, &target.manifest)?;
         let of = |manifest: &Manifest| -> BTreeMap<Vec<u8>, Skipped> {
             manifest.skipped.iter().map(|gap| (gap.path.0.clone(), gap.clone())).collect()
         };
-        let (then, now) = (of(&then), of(now));
-        let mut here = Finder::new(&self.objects, now_tree)?;
+        let (then, now) = (of(&then), of(&shot.manifest));
+        let mut here = Finder::new(&self.objects, &shot.captured.root)?;
         let mut there = Finder::new(&self.objects, &target.tree)?;
-        let mut changed = Vec::new();
         for path in then.keys().chain(now.keys().filter(|path| !then.contains_key(*path))) {
             let is_step = plan.steps.iter().any(|step| step.path.0 == *path);
-            if is_step || !is_meant(path) {
+            if is_step || !limits.covers(path) {
                 continue;
             }
             let (is, was) = (here.find(path)?, there.find(path)?);
@@ -223,21 +230,21 @@ impl Workspace<'_> {
                 (Some(then), Some(now)) => compare(then, now),
                 (Some(then), None) if then.seen.is_none() => Known::Unknown,
                 (Some(then), None) if self.is_as_seen(then) => Known::Same,
-                (Some(_), None) => Known::Changed,
                 // What a rule hid then may have been there.
                 (None, _) if matches!(was, Some(State::Passed(_))) => Known::Unknown,
-                (None, _) => Known::Changed,
+                _ => Known::Changed,
             };
             let reason = now.get(path).or(then.get(path)).map_or("", |gap| gap.reason.as_str());
             if known == Known::Changed && reason != Reason::Ledger.as_str() {
-                changed.push((PathText(path.clone()), reason.to_owned()));
+                plan.leave_changed(PathText(path.clone()), reason.to_owned());
             }
         }
-        Ok(changed)
+        Ok(())
     }
 }
 
-struct Digested(Sha256);
+/// Takes the digest of what is written.
+pub(super) struct Digested(pub(super) Sha256);
 
 impl Write for Digested {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -15,6 +15,7 @@ mod named;
 mod needs;
 mod news;
 mod others;
+pub mod outside;
 mod path;
 mod place;
 pub mod purge;

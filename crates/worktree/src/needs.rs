@@ -33,7 +33,8 @@ pub(super) fn named(snapshot: &Snapshot<'_>, objects: &Objects) -> Result<Vec<Ha
     let artifacts = artifact::content_hashes(snapshot)?;
     let files = compensation::contents(snapshot)?;
     let artifacts = artifacts.iter().filter_map(|hash| parse_hex(hash));
-    Ok(plans.chain(artifacts).chain(files).collect())
+    let outside = ic_session::outside::contents(snapshot)?;
+    Ok(plans.chain(artifacts).chain(files).chain(outside).collect())
 }
 
 /// Every object that the ledger needs and that this store has. What cannot be read is passed over, and with it what only it names.

@@ -281,7 +281,8 @@ fn has_below<'p>(mut not_before: impl Iterator<Item = &'p [u8]>, path: &[u8]) ->
 /// Environment files, keys and certificates, by their usual names.
 ///
 /// A name with an ending, as in `id_map.rs`, is no private key of ssh; a template of an environment file is no secret.
-pub(crate) fn looks_secret(name: &[u8]) -> bool {
+/// Whether a file of this name is likely a secret.
+pub fn looks_secret(name: &[u8]) -> bool {
     let is_template =
         [&b".example"[..], b".sample", b".template", b".dist"].iter().any(|end| name.ends_with(end));
     (name.starts_with(b".env") && matches!(name.get(4), None | Some(b'.' | b'-' | b'_')) && !is_template)

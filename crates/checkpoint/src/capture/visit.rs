@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use ic_events::Hash;
 use rustix::fd::OwnedFd;
+use rustix::fs::{Stat, fstat};
 
 use super::cache::{Cache, Key, Seen};
 use super::found::Found;
@@ -73,6 +74,17 @@ pub(crate) struct Place {
     pub(super) old: Option<u64>,
     /// Its owner had closed it to himself, and it is open as long as it is walked.
     pub(super) opened: Option<Opened>,
+}
+
+impl Place {
+    /// Its state, with the permission bits that it has while nobody looks into it.
+    pub(super) fn stat(&self) -> rustix::io::Result<Stat> {
+        let mut stat = fstat(&self.fd)?;
+        if let Some(opened) = &self.opened {
+            stat.st_mode = stat.st_mode & !0o7777 | opened.mode();
+        }
+        Ok(stat)
+    }
 }
 
 /// What is to be done about a name.

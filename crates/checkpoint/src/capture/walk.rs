@@ -10,7 +10,7 @@ use ic_base::{Diagnose, Result};
 use ic_events::Hash;
 use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, Dir, Stat, fstat, statat};
+use rustix::fs::{AtFlags, Dir, Stat, statat};
 use rustix::io::Errno;
 
 use super::cache::{Key, Line, Lying, Maker, Old, Record, Seen};
@@ -57,10 +57,7 @@ impl Walk<'_> {
     /// Its handle is returned too: through it its parent finds back, which may have closed its own (see [`HELD`]).
     pub(super) fn visit(&self, place: Place) -> Result<(Option<Visited>, OwnedFd)> {
         self.progress.limit.check()?;
-        let Some(mut stat) = self.readable(&place, fstat(&place.fd))? else { return Ok((None, place.fd)) };
-        if let Some(opened) = &place.opened {
-            stat.st_mode = stat.st_mode & !0o7777 | opened.mode();
-        }
+        let Some(stat) = self.readable(&place, place.stat())? else { return Ok((None, place.fd)) };
         let key = Key::of(&stat);
         let lying = place.old.and_then(|at| self.cache?.record(at));
         let old = lying.as_ref().and_then(Lying::read);

@@ -25,7 +25,6 @@ use self::group::Group;
 
 /// What the owner of a file needs to read it.
 const READ: u32 = 0o400;
-
 /// What the owner of a directory needs to reach what is in it.
 const ENTER: u32 = 0o100;
 

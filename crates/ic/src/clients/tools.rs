@@ -111,6 +111,8 @@ pub(crate) struct Call {
     pub(crate) line: String,
     /// The files that it names, relative to the root.
     pub(crate) paths: Vec<String>,
+    /// Those of them that lie outside of it, absolute and without links.
+    pub(crate) outside: Vec<PathBuf>,
     /// The line for a shell that it runs.
     pub(crate) command: Option<String>,
     /// The directory that it runs in.
@@ -133,9 +135,21 @@ impl Call {
         let command = shell.clone().or_else(|| Some(words.as_ref()?.join(" "))).unwrap_or_default();
         let runs_in =
             DIRECTORIES.iter().find_map(text).map_or_else(|| directory.to_owned(), |to| directory.join(to));
-        let named = FILES.iter().filter_map(text).filter_map(|file| below(directory, file, root));
-        let patched = patched(&command).filter_map(|file| below(&runs_in, file, root));
-        let paths: Vec<String> = named.chain(patched).filter(|path| mask(path) == *path).collect();
+        let files: Vec<(&Path, &str)> = FILES
+            .iter()
+            .filter_map(text)
+            .map(|file| (directory, file))
+            .chain(patched(&command).map(|file| (runs_in.as_path(), file)))
+            .collect();
+        let named = files.iter().filter_map(|(from, file)| below(from, file, root));
+        let mut outside: Vec<PathBuf> = files
+            .iter()
+            .filter(|(_, file)| !file.contains("://") && mask(file) == *file)
+            .filter_map(|(from, file)| ic_worktree::outside::outside(root, &plain(&from.join(file))))
+            .collect();
+        outside.sort();
+        outside.dedup();
+        let paths: Vec<String> = named.filter(|path| mask(path) == *path).collect();
         let line = match (FILES.iter().find_map(text), command.lines().find(|line| !line.trim().is_empty())) {
             _ if command.starts_with(PATCH) && !paths.is_empty() => paths.join(" "),
             (Some(file), _) => below(directory, file, root).unwrap_or_else(|| file.to_owned()),
@@ -144,7 +158,7 @@ impl Call {
         };
         let quoted = || Some(words?.into_iter().map(shell_word).collect::<Vec<_>>().join(" "));
         let command = shell.or_else(quoted).filter(|line| !line.trim_start().starts_with(PATCH));
-        Self { line, paths, command, directory: runs_in }
+        Self { line, paths, outside, command, directory: runs_in }
     }
 }
 

@@ -257,6 +257,7 @@ impl Hearing<'_> {
             tool: self.payload.tool(),
             line: &call.line,
             paths: &call.paths,
+            outside: &call.outside,
             guarded,
         })
     }

@@ -1,10 +1,14 @@
 //! `ic log`
 
+use std::collections::BTreeSet;
+
+use ic_base::DispatchId;
 use ic_kernel::Kernel;
-use ic_point::log::{self, Page};
+use ic_point::log::{self, Entry, Page, What};
+use ic_session::outside::{self, OutsideFile};
 
 use crate::commands::prelude::*;
-use crate::views::log::{Back, Chosen, LogEntryJson};
+use crate::views::log::{Back, Chosen, LogEntryJson, OutsideFiles};
 
 /// Show the points that a run can go back to, and its rollbacks, newest first.
 ///
@@ -40,8 +44,9 @@ impl Log {
         }
         let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()))?;
         let log = log::log(&kernel, session.options(), &run, self.page())?;
+        let named = outside_files(&kernel, log.entries.iter())?;
         let records: Vec<LogEntryJson> =
-            log.entries.iter().map(|entry| LogEntryJson::new(&run, entry)).collect();
+            log.entries.iter().map(|entry| LogEntryJson::new(&run, entry, &named)).collect();
         let (chosen, outside) = kernel.read(|snapshot| {
             let is_alone = ic_point::others_open(&kernel, snapshot, &run, 1)?.is_empty()
                 && !ic_session::is_own_run(snapshot, &run.id)?;
@@ -56,9 +61,9 @@ impl Log {
         let now = kernel.context.now();
         let back = Back::of(&kernel.ledger);
         Self::warn_of_unread(session, log.unread.as_deref());
-        session
-            .output
-            .list(&records, || views::log::list(&run, chosen, &log, outside.as_ref(), self.all, now, back))
+        session.output.list(&records, || {
+            views::log::list(&run, chosen, (&log, &named), outside.as_ref(), self.all, now, back)
+        })
     }
 
     /// Says that counts are missing, where they are, because content cannot be read.
@@ -91,11 +96,31 @@ impl Log {
 
     fn of_agents(&self, session: &mut Session, kernel: &Kernel) -> Result<Exit> {
         let log = log::of_sessions(kernel, session.options(), self.page())?;
+        let named = outside_files(kernel, log.entries.iter().map(|(_, entry)| entry))?;
         let records: Vec<LogEntryJson> =
-            log.entries.iter().map(|(run, entry)| LogEntryJson::new(run, entry)).collect();
+            log.entries.iter().map(|(run, entry)| LogEntryJson::new(run, entry, &named)).collect();
         let now = kernel.context.now();
         let back = Back::of(&kernel.ledger);
         Self::warn_of_unread(session, log.unread.as_deref());
-        session.output.list(&records, || views::log::of_agents(&log, now, back))
+        session.output.list(&records, || views::log::of_agents((&log, &named), now, back))
     }
+}
+
+/// The files outside of the project that the work at these entries changed, by the entries' references.
+fn outside_files<'e>(kernel: &Kernel, entries: impl Iterator<Item = &'e Entry>) -> Result<OutsideFiles> {
+    let mut named = OutsideFiles::new();
+    for entry in entries {
+        let What::Point { point, .. } = &entry.what else { continue };
+        let Some(work) = point.before.as_ref().filter(|_| matches!(point.kind, "dispatch" | "prompt")) else {
+            continue;
+        };
+        let files =
+            kernel.read(|snapshot| outside::of_dispatch(snapshot, &DispatchId::from_ledger(work.clone())))?;
+        let paths: BTreeSet<String> =
+            files.into_iter().filter(OutsideFile::is_changed).map(|file| file.path).collect();
+        if !paths.is_empty() {
+            named.insert(point.reference.clone(), paths);
+        }
+    }
+    Ok(named)
 }

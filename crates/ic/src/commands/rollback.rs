@@ -82,7 +82,7 @@ fn show_preview(session: &mut Session, preview: &Undone) -> Result<Exit> {
         };
         views::rollback::undone::undone(preview, None) + &end
     })?;
-    let is_partial = preview.tree.iter().any(ic_worktree::Report::is_partial);
+    let is_partial = preview.is_partial();
     let exit = if is_partial { Exit::Partly } else { Exit::Done };
     Ok(preview.refusals.first().map_or(exit, |refusal| Exit::from(refusal.error.kind())))
 }
@@ -91,7 +91,7 @@ fn finish(session: &mut Session, kernel: &Kernel, undone: &Undone) -> Result<Exi
     let files_alone = files_alone(session, kernel, &undone.remembered, &undone.steps);
     let text = || views::rollback::undone::undone(undone, files_alone.as_ref());
     session.output.record(&RollbackUndoneJson::from(undone), text)?;
-    let is_partial = undone.tree.iter().any(ic_worktree::Report::is_partial);
+    let is_partial = undone.is_partial();
     Ok(if undone.seq.is_some() && !is_partial { Exit::Done } else { Exit::Partly })
 }
 

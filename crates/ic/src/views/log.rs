@@ -1,5 +1,7 @@
 //! What a run can go back to.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use ic_base::Timestamp;
 use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_phase::Run;
@@ -25,6 +27,9 @@ shape! {
         /// Whether the work that it stands before was undone: so it is also at the point that a rollback went back to, which is still a target.
         /// While that rollback is not finished, some of the work may be there.
         undone: bool,
+        /// Files outside of the project that its tool calls changed, absolute; left out where there are none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        outside: Vec<String>,
     }
 
     /// A place to which a run can go back.
@@ -70,6 +75,9 @@ shape! {
     }
 }
 
+/// Files outside of the project that work changed, by the reference of its point.
+pub(crate) type OutsideFiles = BTreeMap<String, BTreeSet<String>>;
+
 /// A point or a rollback of a run (`log`).
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -82,7 +90,7 @@ pub(crate) enum LogEntryJson {
 }
 
 impl LogEntryJson {
-    pub(crate) fn new(run: &Run, entry: &Entry) -> Self {
+    pub(crate) fn new(run: &Run, entry: &Entry, outside: &OutsideFiles) -> Self {
         let rolled_back_by = entry.taken_back_by.first().map(ToString::to_string);
         match &entry.what {
             What::Point { point, files, commits, .. } => Self::Point(Box::new(PointEntryJson {
@@ -92,6 +100,7 @@ impl LogEntryJson {
                 commit_count: *commits,
                 rolled_back_by,
                 undone: point.is_undone,
+                outside: outside.get(&point.reference).into_iter().flatten().cloned().collect(),
             })),
             What::Rollback(rollback) => Self::Rollback(Box::new(RollbackEntryJson {
                 kind: "rollback",
@@ -136,7 +145,7 @@ impl Chosen {
 pub(crate) fn list(
     run: &Run,
     chosen: Chosen,
-    log: &Log,
+    (log, files): (&Log, &OutsideFiles),
     outside: Option<&Outside>,
     all: bool,
     now: Timestamp,
@@ -158,6 +167,7 @@ pub(crate) fn list(
         let text = line(entry, name, widest, lane.width(), now);
         let style = if is_over(entry) { style::DIM } else { style::NONE };
         out += &format!("{}{}\n", styled(style::DIM, &lane), styled(style, text.trim_end()));
+        out += &outside_of(entry, files);
     }
     out += &hint(run, chosen == Chosen::Named, log, back);
     if let Some(outside) = outside {
@@ -190,7 +200,11 @@ impl Back {
 }
 
 /// What agents did here, whichever session it was in, newest first.
-pub(crate) fn of_agents(log: &Log<(Run, Entry)>, now: Timestamp, back: Back) -> String {
+pub(crate) fn of_agents(
+    (log, files): (&Log<(Run, Entry)>, &OutsideFiles),
+    now: Timestamp,
+    back: Back,
+) -> String {
     let entries = &log.entries;
     if entries.is_empty() {
         return "No prompts.\n".to_owned();
@@ -202,6 +216,7 @@ pub(crate) fn of_agents(log: &Log<(Run, Entry)>, now: Timestamp, back: Back) -> 
         let text = short_line(entry, name, widest, now);
         let style = if is_over(entry) { style::DIM } else { style::NONE };
         out.push_str(&format!("{}\n", styled(style, text.trim_end())));
+        out += &outside_of(entry, files);
     }
     let more = if log.has_more { "; older ones: --limit N" } else { "" };
     let way = match back {
@@ -209,6 +224,13 @@ pub(crate) fn of_agents(log: &Log<(Run, Entry)>, now: Timestamp, back: Back) -> 
         Back::Record => "to take the record back to before one: ic run rollback RUN --to REFERENCE",
     };
     out + &styled(style::DIM, &format!("{way}{more}")) + "\n"
+}
+
+/// The files outside of the project that the work at an entry changed, each on a line below it.
+fn outside_of(entry: &Entry, files: &OutsideFiles) -> String {
+    let What::Point { point, .. } = &entry.what else { return String::new() };
+    let line = |path: &String| format!("            outside: {}\n", plain(path));
+    files.get(&point.reference).into_iter().flatten().map(line).collect()
 }
 
 /// The points that can be gone back to, by their references, and a line of each to choose from.

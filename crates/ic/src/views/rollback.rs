@@ -11,7 +11,7 @@ pub(crate) mod undone;
 use commits::{CommitJson, OwnCommitJson};
 use ic_dispatch::Dispatch;
 use ic_journal::steps::next_command;
-use ic_rollback::{Effects, LayeredRollback, LayeredStatus, Plan, Refusal, Rollback};
+use ic_rollback::{Effects, LayeredRollback, LayeredStatus, OutsideChange, Plan, Refusal, Rollback};
 use ic_runtrack::{Agent, Artifact};
 
 use crate::text::{Cell, Table, counted, path_text, plain, shell_word, style, styled};
@@ -69,6 +69,9 @@ shape! {
         /// Files and git's state; null if they are not rolled back.
         #[serde(skip_serializing_if = "Option::is_none")]
         files: Option<RestoreJson> = None,
+        /// Files outside of the project that tool calls changed; left out where there are none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        outside: Vec<OutsideJson> = Vec::new(),
         /// The commits that leave their branches, newest first; null if git's state is not rolled back.
         #[serde(skip_serializing_if = "Option::is_none")]
         commits: Option<Vec<CommitJson>> = None,
@@ -142,6 +145,16 @@ shape! {
         compensations_left: Vec<String> = effects.left.iter().map(|left| left.id.to_string()).collect(),
     }
 
+    /// What is done with a file outside of the project.
+    pub(crate) struct OutsideJson from change: &OutsideChange {
+        #[serde(flatten)]
+        path: PathJson = change.path.as_path().into(),
+        #[cfg_attr(test, schemars(extend("enum" = ["create", "modify", "delete"])))]
+        change: &'static str = change.action,
+        /// Why it stays as it is; null: it changes.
+        reason: Option<String> = change.left.clone(),
+    }
+
     /// A refusal, and the flag that overrides it.
     pub(crate) struct DecidedJson from refusal: &Refusal {
         code: &'static str = refusal.error.code().as_str(),
@@ -176,6 +189,7 @@ impl From<&LayeredRollback> for RollbackJson {
             layers: whole.layers.iter().map(|layer| layer.as_str()).collect(),
             effects: parts.effects.as_ref().map(EffectsJson::from),
             files: parts.tree.as_ref().map(RestoreJson::from),
+            outside: parts.outside.iter().map(OutsideJson::from).collect(),
             commits: parts.commits.as_ref().map(|all| all.iter().map(CommitJson::from).collect()),
             own_commits: parts.own_commits.as_ref().map(|all| all.iter().map(OwnCommitJson::from).collect()),
             data: parts.data.as_ref().map(DataJson::from),

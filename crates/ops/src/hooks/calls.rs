@@ -1,7 +1,7 @@
 //! Tool calls that may change files: each is looked at as it begins and as it ends, so that what several agents do in one tree at the same
 //! time can be told apart.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ic_base::{CallId, DispatchId, Result};
 use ic_checkpoint::git;
@@ -9,10 +9,11 @@ use ic_checkpoint::record::Link;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::run;
+use ic_session::outside::{self, Standing};
 use ic_session::{self as session, NewCall, Prompt, call};
 use ic_store::Snapshot;
 use ic_worktree::auto::Taken;
-use ic_worktree::{Settings, Warning, root_of};
+use ic_worktree::{Settings, Warning, Workspace, root_of};
 
 use super::commits::{self, Since};
 use super::guard::{Danger, Held};
@@ -59,6 +60,7 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
         let link = Link { dispatch_id: maker.clone().or(link.dispatch_id.clone()), ..link };
         Taken::look_for_call(kernel, kept, root.clone(), link, danger.takes_git())
     };
+    let outside = outside_files(kernel, kept, &root, told.outside.iter().cloned(), &mut warnings);
     let (head, head_log_start) = (git::head(&root), git::log_size(&root));
     let (id, own): (CallId, DispatchId) = (kernel.context.new_id(), kernel.context.new_id());
     kernel.write_late_too(|tx, now| {
@@ -83,7 +85,8 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
             head: head.as_deref(),
             head_log_start,
         };
-        call::begin(tx, now, &new)
+        call::begin(tx, now, &new)?;
+        outside.iter().try_for_each(|(path, was)| outside::begin(tx, now, (&id, &work), path, was))
     })?;
     let doubt = if danger.is_none() { None } else { doubt(kernel, &danger, &taken, kept, &root)? };
     warnings.extend(taken.warnings.iter().cloned());
@@ -168,15 +171,51 @@ pub fn end(
     let Some((call, run, link, prompt)) = open else { return Ok(Vec::new()) };
     let root = root_of(&run.project_dir);
     let taken = Taken::look_for_call(kernel, kept, root.clone(), link, false);
+    let mut warnings = taken.warnings.clone();
+    let named = kernel.read(|snapshot| outside::of_call(snapshot, &call.id))?;
+    let named = named.into_iter().map(|file| PathBuf::from(file.path));
+    let outside = outside_files(kernel, kept, &root, named, &mut warnings);
     let made = prompt.map(|prompt| commits::made(kernel, &root, &prompt, &Since::call(&call)));
     kernel.write_late_too(|tx, now| {
         let seen = taken.record_news(tx, now, &root, run.epoch)?;
         if let Some(made) = &made {
             commits::record(tx, now, &dispatch::get(tx, &call.dispatch_id)?, made)?;
         }
+        outside.iter().try_for_each(|(path, became)| outside::end(tx, &call.id, path, became))?;
         call::end(tx, now, &call.id, seen.end())
     })?;
-    Ok(taken.warnings.clone())
+    Ok(warnings)
+}
+
+/// What stands at these paths outside of the project, with its content in the store. One that cannot be looked at is a warning.
+fn outside_files(
+    kernel: &Kernel,
+    kept: Option<&Settings>,
+    root: &Path,
+    paths: impl Iterator<Item = PathBuf>,
+    warnings: &mut Vec<Warning>,
+) -> Vec<(String, Standing)> {
+    let mut paths = paths.peekable();
+    let Some(settings) = kept.filter(|kept| kept.checkpointing.auto && paths.peek().is_some()) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    let workspace = Workspace::open(kernel, root.to_owned(), settings);
+    for path in paths {
+        let standing = workspace
+            .as_ref()
+            .map_err(ToString::to_string)
+            .and_then(|workspace| workspace.keep_outside(&path).map_err(|error| error.message().to_owned()));
+        match (standing, path.to_str()) {
+            (Ok(standing), Some(path)) => found.push((path.to_owned(), standing)),
+            (Ok(_), None) => {}
+            (Err(why), _) => {
+                let message = format!("{} is not kept, so it cannot be undone: {why}", path.display());
+                warnings.push(Warning { code: "outside_not_kept", message });
+            }
+        }
+    }
+    found
 }
 
 /// The prompt that a call is made for: the one that the client names, else the newest of the session.

@@ -1,6 +1,6 @@
 //! A tool call, as a client tells of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::guard::{self, Danger, Held};
 
@@ -21,6 +21,8 @@ pub struct Told<'a> {
     pub line: &'a str,
     /// The paths that it names, relative to the root.
     pub paths: &'a [String],
+    /// Those that lie outside of it, absolute and without links.
+    pub outside: &'a [PathBuf],
     /// The line for a shell that it runs, and where, if it is to be guarded.
     pub guarded: Option<Guarded<'a>>,
 }

@@ -6,6 +6,7 @@ use super::super::outcome::{Data, Effects, Parts};
 use super::super::own_work::OwnCommit;
 use super::super::undo_preconditions;
 use crate::compensation::{Saga, Sink};
+use crate::outside_change::OutsideChange;
 use ic_base::{Result, Seq};
 use ic_journal::{Course, Force, Layer as Name, RollbackRecord, Step};
 use ic_kernel::Kernel;
@@ -69,6 +70,8 @@ pub(crate) struct Work {
     pub(crate) seen: Option<Shot>,
     /// A report for each restore, in the order in which they were made.
     pub(crate) tree: Vec<Report>,
+    /// Files outside of the project that tool calls named.
+    pub(crate) outside: Vec<OutsideChange>,
     pub(crate) commits: Option<Vec<LeavingCommit>>,
     pub(crate) own_commits: Option<Vec<OwnCommit>>,
     pub(crate) data: Option<Data>,
@@ -83,6 +86,7 @@ impl From<Work> for Parts {
         Self {
             effects: work.effects,
             tree: work.tree.pop(),
+            outside: work.outside,
             commits: work.commits,
             own_commits: work.own_commits,
             data: work.data,

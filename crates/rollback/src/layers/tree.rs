@@ -2,6 +2,7 @@
 
 pub(super) mod around;
 mod back;
+mod outside;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +40,8 @@ pub(super) struct Tree;
 impl Layer for Tree {
     fn go(&self, site: &mut Site<'_, '_>, step: &Step, course: Course, work: &mut Work) -> Result<Value> {
         if course.is_back() {
-            return back::go(site, course, work).map(|()| Value::Null);
+            back::go(site, course, work)?;
+            return outside::go(site, course, work).map(|()| Value::Null);
         }
         let goal = Goal::of(site.kernel, site.settings, site.covered)?;
         let earlier = goal.restored_before(site.is_dry())?;
@@ -69,6 +71,7 @@ impl Layer for Tree {
                 report.status = RestoreStatus::Restored;
             }
         }
+        outside::go(site, course, work)?;
         work.own_commits.clone_from(&goal.own_commits);
         work.commits = match &report.git {
             Some(git) => {

@@ -198,12 +198,9 @@ fn plan_report<'w>(
         Some(strategy) => strategy,
         None => workspace.usual_strategy(&target, request)?,
     };
-    let whose = request.mine.then_some(whose);
-    workspace.narrow(&mut limits, &target, strategy, whose)?;
+    workspace.narrow(&mut limits, &target, strategy, request.mine.then_some(whose))?;
     let git = git_part(request.dry_run, strategy);
-    let mut sources = work.as_ref().map(|work| work.sources.clone()).unwrap_or_default();
-    let is_meant = |path: &[u8]| strategy.has_files() && work.is_none() && limits.covers(path);
-    let target = workspace.with_content_of_git(target, is_meant, &mut sources)?;
+    let (target, sources) = workspace.with_content_of_git(target, work.as_ref(), &limits, strategy)?;
     let Compared { open, usual, differences, mut databases } =
         workspace.compare(&target, (git, taken), &mut limits, &own, watch)?;
     let shot = &open.shot;
@@ -213,11 +210,9 @@ fn plan_report<'w>(
         workspace.attain(differences, &limits, shot, &target, strategy)?;
     let git = strategy
         .has_git()
-        .then(|| workspace.plan_git(&target, shot, request.force.commits, brought.as_ref(), &past));
-    let git = git.transpose()?;
-    if !strategy.has_files() {
-        databases.clear();
-    }
+        .then(|| workspace.plan_git(&target, shot, request.force.commits, brought.as_ref(), &past))
+        .transpose()?;
+    databases.retain(|_| strategy.has_files());
     let conflicts = match &reversed {
         Some(reversed) => reversed.conflicts.clone(),
         None => workspace.conflicts(&target, &differences, &usual, until, &did)?,
@@ -230,12 +225,7 @@ fn plan_report<'w>(
     plan.not_kept.extend(lost);
     match &mut reversed {
         Some(back) => back.name_what_stays(&mut plan),
-        None if strategy.has_files() => {
-            let now = (&shot.manifest, &shot.captured.root);
-            for (path, why) in workspace.changed_gaps(&target, now, &plan, |path| limits.covers(path))? {
-                plan.leave_changed(path, why);
-            }
-        }
+        None if strategy.has_files() => workspace.name_changed_gaps(&target, shot, &limits, &mut plan)?,
         None => {}
     }
     let meant = Meant { target: &target, strategy, mine: request.mine, is_without: reversed.is_some() };

@@ -76,7 +76,7 @@ impl Resume {
         let mut progress = Progress::new(session);
         let outcome = ic_rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
         show(session, &kernel, &outcome.remembered, &outcome.steps, false)?;
-        let is_partial = outcome.parts.tree.as_ref().is_some_and(ic_worktree::Report::is_partial);
+        let is_partial = outcome.parts.is_partial();
         let status = outcome.remembered.status;
         let is_in_part = status == RollbackStatus::Done && is_in_part(&outcome.steps);
         let is_whole = status.is_over() && !is_in_part && !is_partial;

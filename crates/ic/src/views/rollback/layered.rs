@@ -12,7 +12,7 @@ use crate::views;
 use crate::views::rollback::commits::own_commits;
 use crate::views::rollback::data::rows;
 use crate::views::rollback::steps::{purged, steps, ways_on};
-use crate::views::rollback::tree::tree;
+use crate::views::rollback::tree::{outside, tree};
 use crate::views::rollback::{head, next};
 
 /// A rollback over several layers, planned, done or stopped, and what can be done next.
@@ -108,6 +108,7 @@ pub(crate) fn plan(whole: &LayeredRollback) -> String {
     if let Some(report) = &whole.parts.tree {
         out += &tree(report, whole.parts.commits.as_deref().unwrap_or_default(), false);
     }
+    out += &outside(&whole.parts.outside);
     if let Some(commits) = whole.parts.own_commits.as_ref().filter(|commits| !commits.is_empty()) {
         out += &section("Commits", &own_commits(commits, is_planned));
     }

@@ -2,7 +2,7 @@
 
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::{Action as FileAction, Step};
-use ic_rollback::LeavingCommit;
+use ic_rollback::{LeavingCommit, OutsideChange};
 use ic_store::path_from_bytes;
 use ic_worktree::{GitRestore, Report, Status, Warning};
 
@@ -44,6 +44,25 @@ fn git_alone(report: &Report) -> String {
         format!("  {}  {}  {}\n", styled(style::BAD, "differs"), text(path), plain(why))
     };
     report.differs.iter().map(line).collect()
+}
+
+/// Files outside of the project, each with its absolute path.
+pub(crate) fn outside(changes: &[OutsideChange]) -> String {
+    if changes.is_empty() {
+        return String::new();
+    }
+    let line = |change: &OutsideChange| match &change.left {
+        None => format!("  {:<7}  {}\n", change.action, path_text(&change.path)),
+        Some(why) => {
+            let word = if change.is_incomplete() {
+                styled(style::BAD, "stays  ")
+            } else {
+                styled(style::DIM, "stays  ")
+            };
+            format!("  {word}  {}  {}\n", path_text(&change.path), styled(style::DIM, &plain(why)))
+        }
+    };
+    section("Outside the project", &format!("\n{}", changes.iter().map(line).collect::<String>()))
 }
 
 pub(crate) fn files(tree: &Report, is_back: bool) -> String {

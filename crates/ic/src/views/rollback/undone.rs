@@ -8,11 +8,11 @@ use ic_saga::State;
 use crate::text::{plain, style, styled};
 use crate::views::checkpoint::restore::RestoreJson;
 use crate::views::compensation::undone::UndoneStepJson;
-use crate::views::rollback::DecidedJson;
 use crate::views::rollback::data::{RestoredDataJson, rows};
 use crate::views::rollback::record::{RollbackRecordJson, where_to};
 use crate::views::rollback::steps::{StepJson, not_put_back, steps, ways_on};
-use crate::views::rollback::tree::tree;
+use crate::views::rollback::tree::{outside, tree};
+use crate::views::rollback::{DecidedJson, OutsideJson};
 use crate::views::shared::RefusalJson;
 
 shape! {
@@ -30,6 +30,9 @@ shape! {
         course: &'static str = undone.course.as_str(),
         /// What was restored of files and git's state: a record for each restore that was undone, newest first.
         files: Vec<RestoreJson> = undone.tree.iter().map(RestoreJson::from).collect(),
+        /// Files outside of the project that tool calls changed; left out where there are none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        outside: Vec<OutsideJson> = undone.outside.iter().map(OutsideJson::from).collect(),
         /// The rows that are back; null when none had been taken away.
         data: Option<RestoredDataJson> = undone.data.as_ref().map(RestoredDataJson::from),
         /// Its steps: what is `as_before` is as it was before the rollback. Empty for the workflow layer alone.
@@ -129,6 +132,7 @@ pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> Str
     for report in &undone.tree {
         out += &tree(report, &[], !stands);
     }
+    out += &outside(&undone.outside);
     if let Some(data) = undone.data.as_ref().filter(|data| data.rows.iter().any(|(_, rows)| *rows > 0)) {
         let title = match (undone.is_dry_run, stands) {
             (true, true) => "Rows that would be deleted",

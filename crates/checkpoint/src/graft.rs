@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ic_base::Result;
 use ic_events::Hash;
 
-use super::{Node, Tree};
 use crate::objects::{Objects, Writer};
+use crate::tree::{Node, Tree};
 
 /// The tree `root` with these nodes in place of what it has at their paths; a path that it has nothing at stays out. The writer gets the
 /// directories that are new. Errors: `corrupt` if a directory is damaged.

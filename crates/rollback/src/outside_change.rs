@@ -1,0 +1,29 @@
+//! What a rollback does with a file outside of the project, or would do.
+
+use std::path::PathBuf;
+
+use ic_worktree::outside::OF_CLIENT;
+use serde_json::{Value, json};
+
+/// What is done with a file outside of the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutsideChange {
+    /// Its path, absolute.
+    pub path: PathBuf,
+    /// `create`, `modify` or `delete`.
+    pub action: &'static str,
+    /// Why it stays as it is; `None`: it changes.
+    pub left: Option<String>,
+}
+
+impl OutsideChange {
+    /// What names it in the hash of a plan.
+    pub(crate) fn named(&self) -> Value {
+        json!([self.path.to_string_lossy(), self.action, self.left])
+    }
+
+    /// Whether something is missing because it stays.
+    pub fn is_incomplete(&self) -> bool {
+        self.left.as_deref().is_some_and(|why| why != OF_CLIENT)
+    }
+}

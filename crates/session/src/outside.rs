@@ -1,0 +1,177 @@
+//! The table `outside_files`: files outside of the project that tool calls named, and what the calls did to them.
+//!
+//! Both contents are durable in the object store before a row names them. So an undo needs no journal of its own: it replaces what a call
+//! left by what stood there before, and whoever comes after a death finds one or the other.
+
+use ic_base::{CallId, Code, Diagnosis, DispatchId, Result, RunId, Seq, Timestamp};
+use ic_events::{Hash, parse_hex};
+use ic_store::{Row, Snapshot, Transaction};
+use serde::{Deserialize, Serialize};
+
+/// What stands at a path outside of the project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Nothing.
+    Absent {
+        /// The first directory above it that was missing, too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        above: Option<String>,
+    },
+    /// A regular file, whose content is in the object store.
+    File {
+        /// The SHA-256 of its content, in hex.
+        hash: String,
+        /// Its length in bytes.
+        size: u64,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Something whose content is not kept.
+    Unkept {
+        /// Why.
+        reason: String,
+        /// What tells this state of it from another; `None`: there is nothing, or nobody may look.
+        seen: Option<String>,
+    },
+}
+
+impl Standing {
+    /// Whether both are the same to an undo.
+    pub fn is_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Absent { .. }, Self::Absent { .. }) => true,
+            (Self::Unkept { seen, .. }, Self::Unkept { seen: other, .. }) => seen == other,
+            _ => self == other,
+        }
+    }
+
+    /// The content that it needs in the store.
+    pub fn content(&self) -> Option<Hash> {
+        match self {
+            Self::File { hash, .. } => parse_hex(hash),
+            Self::Absent { .. } | Self::Unkept { .. } => None,
+        }
+    }
+}
+
+/// What a call did to a file outside of the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutsideFile {
+    /// The call.
+    pub call_id: CallId,
+    /// Its path, absolute and without links.
+    pub path: String,
+    /// The work that the call belongs to.
+    pub dispatch_id: DispatchId,
+    /// The phase of that work.
+    pub phase: String,
+    /// What stood there before.
+    pub was: Standing,
+    /// What the call left; `None`: nobody told its end.
+    pub became: Option<Standing>,
+    /// The newest event as the call began.
+    pub seq: Seq,
+}
+
+impl OutsideFile {
+    /// Whether the call is not known to have left it as it was.
+    pub fn is_changed(&self) -> bool {
+        self.became.as_ref().is_none_or(|became| !became.is_as(&self.was))
+    }
+}
+
+const COLUMNS: &str = "o.call_id, o.path, o.dispatch_id, d.phase, o.was, o.became, o.seq FROM outside_files o \
+    JOIN dispatches d ON d.id = o.dispatch_id";
+
+fn from_row(row: &Row<'_>) -> Result<OutsideFile> {
+    let became: Option<String> = row.get(5)?;
+    let became = became.map(|_| row.parse(5, "outside_files", read)).transpose()?;
+    Ok(OutsideFile {
+        call_id: CallId::from_ledger(row.get(0)?),
+        path: row.get(1)?,
+        dispatch_id: DispatchId::from_ledger(row.get(2)?),
+        phase: row.get(3)?,
+        was: row.parse(4, "outside_files", read)?,
+        became,
+        seq: row.get(6)?,
+    })
+}
+
+fn read(text: &str) -> Option<Standing> {
+    serde_json::from_str(text).ok()
+}
+
+fn written(standing: &Standing) -> Result<String> {
+    serde_json::to_string(standing)
+        .map_err(|e| Diagnosis::new(Code::Internal, format!("A state cannot be written down: {e}.")))
+}
+
+/// Records what stands at a path as a call begins. A call that was told before is not recorded again, and nothing of it here.
+pub fn begin(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    (call, dispatch): (&CallId, &DispatchId),
+    path: &str,
+    was: &Standing,
+) -> Result<()> {
+    let (seq, _) = ic_events::head(tx)?;
+    let is_told = "SELECT 1 FROM calls WHERE id = $1";
+    if tx.query_opt(is_told, &[&call.as_str()], |row| row.get::<i64>(0))?.is_none() {
+        return Ok(());
+    }
+    tx.execute(
+        "INSERT INTO outside_files (call_id, path, dispatch_id, was, seq, created_at) VALUES ($1, $2, $3, $4, $5, $6) \
+         ON CONFLICT (call_id, path) DO NOTHING",
+        &[&call.as_str(), &path, &dispatch.as_str(), &written(was)?, &seq, &now.millis()],
+    )
+    .map(drop)
+}
+
+/// Records what a call left at a path.
+pub fn end(tx: &Transaction<'_>, call: &CallId, path: &str, became: &Standing) -> Result<()> {
+    tx.execute_one(
+        "UPDATE outside_files SET became = $1 WHERE call_id = $2 AND path = $3",
+        &[&written(became)?, &call.as_str(), &path],
+    )
+}
+
+/// The files that a call named.
+pub fn of_call(snapshot: &Snapshot<'_>, call: &CallId) -> Result<Vec<OutsideFile>> {
+    let sql = format!("SELECT {COLUMNS} WHERE o.call_id = $1 ORDER BY o.path");
+    snapshot.query_all(&sql, &[&call.as_str()], from_row)
+}
+
+/// What a dispatch did, oldest first.
+pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec<OutsideFile>> {
+    let sql =
+        format!("SELECT {COLUMNS} WHERE o.dispatch_id = $1 ORDER BY o.seq, o.created_at, o.call_id, o.path");
+    snapshot.query_all(&sql, &[&dispatch.as_str()], from_row)
+}
+
+/// What the work of a run did, oldest first, what was undone by other rollbacks than `by` excepted.
+pub fn of_run(snapshot: &Snapshot<'_>, run: &RunId, by: Option<&str>) -> Result<Vec<OutsideFile>> {
+    let sql = format!(
+        "SELECT {COLUMNS} WHERE d.run_id = $1 AND (d.rolled_back_by IS NULL OR d.rolled_back_by = $2) \
+         ORDER BY o.seq, o.created_at, o.call_id, o.path"
+    );
+    snapshot.query_all(&sql, &[&run.as_str(), &by.unwrap_or_default()], from_row)
+}
+
+/// The contents that undos need: of calls that are as young as the oldest checkpoint that is kept.
+pub fn contents(snapshot: &Snapshot<'_>) -> Result<Vec<Hash>> {
+    let oldest: Option<Option<i64>> = snapshot.query_opt(
+        "SELECT min(created_at) FROM checkpoints WHERE pruned_at IS NULL",
+        &[],
+        |row| row.get(0),
+    )?;
+    let Some(oldest) = oldest.flatten() else { return Ok(Vec::new()) };
+    let sql = format!("SELECT {COLUMNS} WHERE o.created_at >= $1");
+    let all = snapshot.query_all(&sql, &[&oldest], from_row)?;
+    Ok(all
+        .iter()
+        .flat_map(|one| [Some(&one.was), one.became.as_ref()])
+        .flatten()
+        .filter_map(Standing::content)
+        .collect())
+}
