@@ -2,6 +2,7 @@
 
 mod closed;
 mod files;
+mod forms;
 mod git;
 mod ledgers;
 mod limits;

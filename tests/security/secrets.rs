@@ -1,8 +1,11 @@
 //! Tokens of well-known shapes do not reach the ledger, the logs, or what is shown. What is run stays exact.
 
+use std::fmt::Write;
+
 use ic_testkit::write_in;
 use serde_json::Value;
 
+use crate::forms::{Form, forms};
 use crate::world::{below, holding, project};
 
 /// The secret part of a token; it is put together so that nobody who scans this file takes it for a real one.
@@ -122,4 +125,76 @@ fn redacting_an_error_takes_it_out_of_what_repeats_it() {
     }
     assert!(!cli.dump().contains(SECRET), "{}", cli.dump());
     assert_eq!(cli.json(["events", "verify", "--json"])["ok"], true);
+}
+
+fn assert_hidden(sink: &str, said: &str, forms: &[Form]) {
+    let shown = forms.iter().flat_map(|form| &form.secrets).filter(|secret| said.contains(secret.as_str()));
+    let shown: Vec<&String> = shown.collect();
+    assert!(shown.is_empty(), "{sink}: {shown:?}\n{said}");
+}
+
+#[test]
+fn each_form_of_a_secret_is_masked_in_the_log_of_a_step_and_in_its_error() {
+    let cli = project();
+    let forms = forms();
+    let all = forms.iter().map(|form| format!("{}\n", form.text)).collect::<String>();
+    write_in(cli.home(), "said", &all);
+    let (home, mut steps) = (cli.home().display(), String::from("name: w\nsteps:\n"));
+    let _ =
+        write!(steps, "  - {{id: a, phase: p, run: 'cat {home}/said; tail -n 8 {home}/said >&2; exit 3'}}\n");
+    write_in(cli.root(), "w.yaml", steps);
+    let outcome = cli.run(["workflow", "run", "w.yaml", "--on-failure", "stop", "--json"]);
+    assert_hidden("the terminal", &outcome.stderr, &forms);
+    let report: Value = outcome.json();
+    let log = std::fs::read_to_string(report["steps"][0]["log"].as_str().expect("a log")).expect("the log");
+    assert_eq!(log.lines().count(), all.lines().count() + 8, "no line is lost: {log}");
+    assert_hidden("the log", &log, &forms);
+    assert!(report["steps"][0]["error"].as_str().is_some_and(|error| error.contains("[masked]")), "{report}");
+    assert_hidden("the report", &outcome.stdout, &forms);
+    assert_hidden("the ledger", &cli.dump(), &forms);
+}
+
+#[test]
+fn each_form_of_a_secret_is_masked_in_events_and_in_rows() {
+    let cli = project();
+    // A text with what steers a terminal is refused.
+    let forms: Vec<Form> = forms().into_iter().filter(|form| !form.text.contains('\u{1b}')).collect();
+    for form in forms.iter().step_by(3) {
+        let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b"]);
+        cli.ok(["run", "cancel", &run, &format!("--reason={}", form.text)]);
+    }
+    let other = cli.ok(["run", "create", "--goal", &forms[1].text, "--phases", "a,b"]);
+    assert_hidden("the goal", &cli.ok(["run", "status", &other, "--json"]), &forms);
+    let tail = cli.ok(["events", "tail", "--all", "--since", "0", "--json"]);
+    assert!(tail.matches("[masked]").count() >= forms.len() / 3, "{tail}");
+    assert_hidden("events", &tail, &forms);
+}
+
+#[test]
+fn each_form_of_a_secret_is_masked_in_the_title_of_a_prompt() {
+    let cli = project();
+    let forms = forms();
+    for (at, form) in forms.iter().enumerate().step_by(4) {
+        let payload = serde_json::json!({
+            "session_id": "s", "cwd": cli.root(), "prompt": format!("do {}", form.text), "prompt_id": format!("p{at}"),
+        });
+        cli.run_with_input(["hook", "claude-code", "UserPromptSubmit"], payload.to_string().as_bytes());
+    }
+    let listed = cli.ok(["log", "--all", "--json"]);
+    assert!(listed.matches("masked").count() >= forms.len() / 8, "{listed}");
+    assert_hidden("titles", &listed, &forms);
+    assert_hidden("the ledger", &cli.dump(), &forms);
+}
+
+#[test]
+fn each_form_of_a_secret_is_masked_in_an_error() {
+    let cli = project();
+    let forms = forms();
+    for form in forms.iter().step_by(5) {
+        for format in ["json", "text"] {
+            let outcome = cli.run(["run", "status", &form.text, "--format", format]);
+            assert_ne!(outcome.code, Some(0), "{outcome:?}");
+            assert_hidden("an error", &outcome.stderr, std::slice::from_ref(form));
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::code::{Code, Kind};
+use crate::mask::mask;
 use crate::text::shortened;
 
 /// The result of everything that can fail.
@@ -34,8 +35,13 @@ const MAX_TEXT: usize = 4 * 1024;
 /// A script gets a path whole, whatever its name: Linux allows 4,096 bytes.
 const MAX_DETAIL: usize = 8 * 1024;
 
-/// A text that stands in an error, cut where what it repeats is too long.
+/// A text that stands in an error: masked, since it ends in logs, and cut where what it repeats is too long.
 fn bounded(text: String, max_bytes: usize) -> String {
+    // Before the cut, which could leave half of what is told by its end.
+    let text = match mask(&text) {
+        Cow::Owned(masked) => masked,
+        Cow::Borrowed(_) => text,
+    };
     match shortened(&text, max_bytes) {
         Cow::Owned(short) => short,
         Cow::Borrowed(_) => text,
@@ -64,7 +70,7 @@ impl Diagnosis {
         self
     }
 
-    /// Adds a fact under a stable key, for scripts.
+    /// Adds a fact under a stable key, for scripts; secrets in it are masked.
     #[must_use]
     pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
         let value = match value.into() {

@@ -96,7 +96,9 @@ const LONGEST_TITLE: usize = 80;
 /// What a prompt, a name or a command becomes where it is listed: masked, on one line of at most 80 characters, without what steers a
 /// terminal or hides what stands around it. For people; never a path, and never matched against.
 pub fn title(text: &str) -> String {
-    let masked = mask(text);
+    // First what hides in a word and is not seen: it must not keep a secret from being recognised. The mask itself looks past escapes.
+    let text: String = text.chars().filter(|c| !is_unsafe_to_show(*c) || c.is_control()).collect();
+    let masked = mask(&text);
     let shown = masked.chars().map(|c| if c.is_whitespace() { ' ' } else { c });
     let shown: String = shown.filter(|c| !is_unsafe_to_show(*c)).collect();
     let line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -129,6 +131,11 @@ mod tests {
         assert!(long.chars().count() <= LONGEST_TITLE && long.ends_with('…'), "{long}");
         let secret = format!("push with ghp_{}", "a1B2c3D4e5F6".repeat(3));
         assert!(title(&secret).contains("[masked]"), "{}", title(&secret));
+        for text in
+            ["pass\u{200b}word=hunter2", "password=\u{1b}[1mhunter2\u{1b}[0m", "password=hun\u{ad}ter2"]
+        {
+            assert!(!title(text).contains("ter2"), "{}", title(text));
+        }
         assert_eq!(title(&"é".repeat(LONGEST_TITLE)).chars().count(), LONGEST_TITLE);
     }
 

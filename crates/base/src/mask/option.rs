@@ -1,7 +1,8 @@
 //! Passwords that some programs take with an option of one letter. It means something else to others (`mkdir -p`, `ps -a`), so it counts in
 //! the command of the program alone.
 
-use super::Hidden;
+use super::before::Before;
+use super::engine::Hidden;
 use super::shape::Verdict;
 use super::token::Class;
 
@@ -14,6 +15,14 @@ pub(super) enum Tool {
     Sshpass,
     /// <https://redis.io/docs/latest/develop/tools/cli/>: `-a PASSWORD`
     Redis,
+    /// `docker login`, `az login`, `helm registry login`, `oc login`; `mongosh`: `-p PASSWORD`
+    Login,
+    /// <https://manpages.debian.org/ldapsearch>: `-w PASSWORD`
+    Ldap,
+    /// <https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-utility>, <https://manpages.debian.org/zip>: `-P PASSWORD`
+    Capital,
+    /// <https://the.earth.li/~sgtatham/putty/latest/htmldoc/>: `-pw PASSWORD`
+    Putty,
 }
 
 /// Whether the name of such a program stands at a place.
@@ -23,13 +32,26 @@ pub(super) enum Named {
     Tool(Tool),
 }
 
-/// The two bytes before, where it is looked for, and what may follow up to the next space. Looked for in the middle of the name, where two
+/// The two bytes before, where it is looked for, and what may follow up to the next space. Looked for in the middle of the name, where
 /// letters meet that seldom do.
-const TOOLS: [([u8; 2], &[u8], Tool); 4] = [
+const TOOLS: [([u8; 2], &[u8], Tool); 17] = [
     (*b"\0m", b"ysql", Tool::Mysql),
     (*b"ia", b"db", Tool::Mysql),
     (*b"ss", b"hpass", Tool::Sshpass),
     (*b"is", b"-cli", Tool::Redis),
+    (*b"\0\0", b"login", Tool::Login),
+    (*b"mo", b"ngos", Tool::Login),
+    (*b"mo", b"ngod", Tool::Login),
+    (*b"mo", b"ngor", Tool::Login),
+    (*b"ld", b"apse", Tool::Ldap),
+    (*b"ld", b"apad", Tool::Ldap),
+    (*b"ld", b"apmo", Tool::Ldap),
+    (*b"sq", b"lcmd", Tool::Capital),
+    (*b"\0z", b"ip ", Tool::Capital),
+    (*b"nz", b"ip ", Tool::Capital),
+    (*b"pl", b"ink", Tool::Putty),
+    (*b"ps", b"cp ", Tool::Putty),
+    (*b"ps", b"ftp", Tool::Putty),
 ];
 /// `mysqldump`, `mariadb-admin`.
 const LONGEST_REST: usize = 16;
@@ -37,21 +59,48 @@ const LONGEST_REST: usize = 16;
 /// Ports of a container have nothing but digits and a colon (`-p3306:3306`).
 const LONGEST_PORTS: usize = 12;
 
+impl Tool {
+    /// The option that gives its password, and how many spaces may follow.
+    const fn option(self) -> (&'static [u8], usize) {
+        match self {
+            Self::Mysql => (b"-p", 0),
+            Self::Sshpass | Self::Login => (b"-p", 1),
+            Self::Redis => (b"-a", 1),
+            Self::Ldap => (b"-w", 1),
+            Self::Capital => (b"-P", 1),
+            Self::Putty => (b"-pw", 1),
+        }
+    }
+
+    /// Whether the password may follow without a space: in others that is an option of another name.
+    const fn is_glued(self) -> bool {
+        !matches!(self, Self::Login | Self::Putty)
+    }
+}
+
 /// Whether the command of a program ends here.
 pub(super) fn ends_command(b: u8) -> bool {
     matches!(b, b'\n' | b';' | b'|' | b'&')
 }
 
 /// The program whose name stands here.
-pub(super) fn named(rest: &[u8], before: [u8; 2], at_end: bool) -> Named {
+pub(super) fn named(rest: &[u8], before: Before<'_>, at_end: bool) -> Named {
+    let two = before.two();
     for (left, name, tool) in TOOLS {
-        if before[1] != left[1] || (left[0] != 0 && before[0] != left[0]) {
+        let is_left = |at: usize| left[at] == 0 || two[at] == left[at];
+        if !is_left(0)
+            || !is_left(1)
+            || (tool == Tool::Login && left[1] == 0 && two[1].is_ascii_alphanumeric())
+        {
             continue;
         }
         if rest.len() < name.len() && name.starts_with(rest) && !at_end {
             return Named::More;
         }
         let Some(body) = rest.strip_prefix(name) else { continue };
+        if name.ends_with(b" ") {
+            return Named::Tool(tool);
+        }
         let body = &body[..body.len().min(LONGEST_REST)];
         return match body.iter().position(|b| !b.is_ascii_lowercase() && *b != b'-') {
             Some(end) if body[end] == b' ' => Named::Tool(tool),
@@ -63,21 +112,24 @@ pub(super) fn named(rest: &[u8], before: [u8; 2], at_end: bool) -> Named {
 }
 
 /// Whether the option stands here, whatever its value is, after which another program follows with options of its own.
-pub(super) fn is_last(tool: Tool, rest: &[u8], before: [u8; 2]) -> bool {
-    tool == Tool::Sshpass && before[1] == b' ' && rest.starts_with(b"-p")
+pub(super) fn is_last(tool: Tool, rest: &[u8], before: Before<'_>) -> bool {
+    tool == Tool::Sshpass && before.back(0) == b' ' && rest.starts_with(b"-p")
 }
 
 /// The value of the option that holds the password.
-pub(super) fn value(tool: Tool, rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
-    let option: &[u8] = if tool == Tool::Redis { b"-a" } else { b"-p" };
-    if before[1] != b' ' || !option.starts_with(&rest[..rest.len().min(2)]) {
+pub(super) fn value(tool: Tool, rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
+    let (option, most_spaces) = tool.option();
+    if before.back(0) != b' ' || !option.starts_with(&rest[..rest.len().min(option.len())]) {
         return Verdict::No;
     }
     let open = if at_end { Verdict::No } else { Verdict::More };
-    let spaces = usize::from(tool != Tool::Mysql);
     let mut at = option.len();
     let is_quote = |b: &u8| matches!(b, b'"' | b'\'' | b'\\');
-    at += rest.iter().skip(at).take(spaces).take_while(|b| **b == b' ').count();
+    let spaces = rest.iter().skip(at).take(most_spaces).take_while(|b| **b == b' ').count();
+    if spaces == 0 && !tool.is_glued() {
+        return if rest.len() > at { Verdict::No } else { open };
+    }
+    at += spaces;
     at += rest.iter().skip(at).take(2).take_while(|b| is_quote(b)).count();
     let Some(body) = rest.get(at..).filter(|body| !body.is_empty()) else { return open };
     if matches!(body[0], b'$' | b'{' | b'*' | b'-') || !Class::Value.has(body[0]) {

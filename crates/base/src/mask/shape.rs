@@ -1,11 +1,16 @@
 //! Where a token begins and how much of it is hidden.
 
-use super::token::{Class, SHAPES, Shape};
-use super::{Hidden, LONGEST_KEY};
+use super::before::Before;
+use super::engine::{Hidden, LONGEST_KEY};
+use super::token::{Class, SHAPES, Shape, shapes};
 
+mod assigned;
 mod http;
+mod phrase;
 
-use http::{authorization, bearer, http_header, user};
+use assigned::assigned;
+use http::{authorization, bearer, http_header, query, user};
+use phrase::{azure, identified, login, pair, telegram, thin};
 
 /// What the bytes at a place are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,94 +43,109 @@ const LONGEST_USER: usize = 20;
 
 /// Names whose value is a secret that has no shape of its own. They stand where the pairs below begin.
 const NAMES: [&[u8]; 3] = [b"aws_secret_access_key", b"aws_session_token", b"accesskey"];
+/// A value beside a name is no shorter.
+const SHORTEST_ASSIGNED: usize = 4;
 const SHORTEST_VALUE: usize = 16;
 const MOST_BETWEEN: usize = 8;
 
-/// Names that are assigned a secret without a shape, whatever stands before them: `DB_PASSWORD=...`, `--api-key ...`, `"secret": "..."`.
-const ASSIGNED: [&[u8]; 11] = [
-    b"password",
-    b"passwd",
-    b"passphrase",
-    b"secret",
-    b"api_key",
-    b"api-key",
-    b"apikey",
-    b"access_key",
-    b"access_token",
-    b"auth_token",
-    b"token",
-];
-const SHORTEST_ASSIGNED: usize = 4;
+/// With which three bytes something begins that [`verdict`] knows, a bit each; upper and lower case are the same. Then, with which one
+/// and which two.
+static BEGINNINGS: ([u64; 4096], [u64; 64], [bool; 64]) = beginnings();
 
-/// The pairs of bytes with which something begins that [`verdict`] knows, a bit each, and single bytes that begin a pair.
-static PAIRS: ([u64; 1024], [bool; 256]) = pairs();
+/// A letter's place in the alphabet, whatever its case; other bytes share a place.
+const fn folded(b: u8) -> usize {
+    (b & 0x1f | (b & 0x40) >> 1) as usize
+}
 
-const fn pairs() -> ([u64; 1024], [bool; 256]) {
-    const OTHERS: [&[u8; 2]; 49] = [
-        b"ey", b"BE", b"Be", b"be", b":/", b"aw", b"AW", b"Aw", b"Ac", b"ac", b"AC", b"au", b"Au", b"AU",
-        b"bE", b"pa", b"Pa", b"PA", b"se", b"Se", b"SE", b"to", b"To", b"TO", b"ap", b"Ap", b"AP", b"co",
-        b"Co", b"CO", b"x-", b"X-", b"pr", b"Pr", b"PR", b"-u", b"--", b"ys", b"db", b"hp", b"-c", b"-p",
-        b"-a", b"?k", b"&k", b"?t", b"&t", b"?a", b"&a",
+#[expect(clippy::large_stack_arrays, reason = "it is made when this is compiled")]
+const fn beginnings() -> ([u64; 4096], [u64; 64], [bool; 64]) {
+    const OTHERS: [&[u8]; 55] = [
+        b"eyJ", b"BEG", b"bea", b"://", b"aws", b"acc", b"aut", b"pas", b"pwd", b"sec", b"tok", b"key",
+        b"api", b"cre", b"coo", b"x-", b"pri", b"-u ", b"-u=", b"-u'", b"-u\"", b"--u", b"--p", b"ysq",
+        b"db ", b"db-", b"hpa", b"-cl", b"-p", b"-a", b"-w", b"-P", b"ngo", b"aps", b"apa", b"apm", b"lcm",
+        b"ip ", b"ink", b"cp ", b"ftp", b"?ke", b"&ke", b"?to", b"&to", b"?au", b"&au", b"?si", b"&si",
+        b"log", b"ide", b":AA", b"Q~", b"thi", b"sig",
     ];
-    let (mut bits, mut firsts) = ([0; 1024], [false; 256]);
+    let (mut three, mut two, mut one) = ([0; 4096], [0; 64], [false; 64]);
     let mut at = 0;
     while at < SHAPES.len() + OTHERS.len() {
-        let pair = if at < SHAPES.len() {
-            [SHAPES[at].prefix[0], SHAPES[at].prefix[1]]
-        } else {
-            *OTHERS[at - SHAPES.len()]
-        };
-        let number = (pair[0] as usize) << 8 | pair[1] as usize;
-        bits[number / 64] |= 1 << (number % 64);
-        firsts[pair[0] as usize] = true;
+        let word = if at < SHAPES.len() { SHAPES[at].prefix } else { OTHERS[at - SHAPES.len()] };
+        let (a, b) = (folded(word[0]), folded(word[1]));
+        let mut c = 0;
+        while c < 64 {
+            if word.len() == 2 || folded(word[2]) == c {
+                three[a * 64 + b] |= 1 << c;
+            }
+            c += 1;
+        }
+        two[a] |= 1 << b;
+        one[a] = true;
         at += 1;
     }
-    (bits, firsts)
+    (three, two, one)
 }
 
 /// Where in the input something may begin, that must be looked at with care.
 pub(super) fn candidate(input: &[u8]) -> Option<usize> {
-    let (bits, firsts) = &PAIRS;
-    let is_hit = |pair: &[u8]| {
-        let number = usize::from(pair[0]) << 8 | usize::from(pair[1]);
-        bits[number / 64] >> (number % 64) & 1 == 1
-    };
-    input
-        .windows(2)
-        .position(is_hit)
-        .or_else(|| input.last().filter(|last| firsts[usize::from(**last)]).map(|_| input.len() - 1))
+    let (three, two, one) = &BEGINNINGS;
+    if let [a, b, rest @ ..] = input {
+        let mut pair = folded(*a) << 6 | folded(*b);
+        for (at, b) in rest.iter().enumerate() {
+            let c = folded(*b);
+            if three[pair] >> c & 1 == 1 {
+                return Some(at);
+            }
+            pair = (pair << 6 | c) & 0xfff;
+        }
+        if two[pair >> 6] >> (pair & 63) & 1 == 1 {
+            return Some(input.len() - 2);
+        }
+    }
+    input.last().filter(|last| one[folded(**last)]).map(|_| input.len() - 1)
 }
 
 /// What begins at the beginning of `rest`, which follows the bytes `before`. `at_end`: nothing follows it.
-pub(super) fn verdict(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+pub(super) fn verdict(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
     // Told apart by the first byte: most of what is looked at is nothing, and is looked at often.
-    let (judges, shapes): (&[Judge], &[Shape]) = match rest[0] {
-        b'e' => (&[header], &[]),
-        b':' => (&[url], &[]),
-        b'B' | b'b' => (&[key, bearer], &[]),
-        b'a' => (&[named, authorization, assigned], &[]),
-        b'A' => (&[named, authorization, assigned], SHAPES),
-        b'p' | b'P' => (&[assigned, http_header], SHAPES),
-        b's' | b'S' | b't' | b'T' => (&[assigned], SHAPES),
-        b'c' | b'C' | b'x' | b'X' => (&[http_header], SHAPES),
-        b'-' => (&[user], &[]),
-        b'?' | b'&' => (&[query], &[]),
-        _ => (&[], SHAPES),
+    let judges: &[Judge] = match rest[0] {
+        b'e' => &[header],
+        b':' => &[url, telegram],
+        b'B' | b'b' => &[key, bearer],
+        b'a' | b'A' => &[pair, named, authorization, assigned, http_header],
+        b'p' | b'P' => &[assigned, http_header],
+        b's' | b'S' | b't' | b'T' => &[assigned, thin],
+        b'k' | b'K' => &[assigned],
+        b'c' | b'C' => &[http_header, assigned],
+        b'x' | b'X' => &[http_header],
+        b'l' | b'L' => &[login],
+        b'i' | b'I' => &[identified],
+        b'Q' => &[azure],
+        b'-' => &[user],
+        b'?' | b'&' => &[query],
+        _ => &[],
     };
-    let shapes = shapes.iter().filter(|shape| begins(rest, shape.prefix));
-    let shapes = shapes.map(|shape| token(shape, rest, before, at_end));
     let mut is_open = false;
-    for verdict in shapes.chain(judges.iter().map(|judge| judge(rest, before, at_end))) {
-        match verdict {
+    // What covers more than a shape does comes first.
+    for judge in judges {
+        match judge(rest, before, at_end) {
             Verdict::No => {}
             Verdict::More => is_open = true,
-            found @ (Verdict::Token { .. } | Verdict::Header) => return found,
+            found @ (Verdict::Token { .. } | Verdict::Header) if !is_open => return found,
+            Verdict::Token { .. } | Verdict::Header => return Verdict::More,
+        }
+    }
+    for shape in shapes(rest[0]).filter(|shape| begins(rest, shape.prefix)) {
+        match token(shape, rest, before.two(), at_end) {
+            Verdict::No => {}
+            Verdict::More => is_open = true,
+            found @ (Verdict::Token { .. } | Verdict::Header) if !is_open => return found,
+            Verdict::Token { .. } | Verdict::Header => return Verdict::More,
         }
     }
     if is_open { Verdict::More } else { Verdict::No }
 }
 
-type Judge = fn(&[u8], [u8; 2], bool) -> Verdict;
+type Judge = fn(&[u8], Before<'_>, bool) -> Verdict;
 
 /// Whether the first bytes, as far as there are any, are those of `prefix`. Most are not.
 fn begins(rest: &[u8], prefix: &[u8]) -> bool {
@@ -165,7 +185,7 @@ fn begins_word([a, b]: [u8; 2]) -> bool {
 }
 
 /// The first part of a JSON Web Token.
-fn header(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
+fn header(rest: &[u8], _: Before<'_>, at_end: bool) -> Verdict {
     match prefix(rest, HEADER, at_end) {
         Some(true) => Verdict::Header,
         None => Verdict::More,
@@ -175,7 +195,7 @@ fn header(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
 
 fn token(shape: &Shape, rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
     match prefix(rest, shape.prefix, at_end) {
-        Some(true) if !shape.is_strict || begins_word(before) => {}
+        Some(true) if !shape.is_word || begins_word(before) => {}
         None => return Verdict::More,
         Some(_) => return Verdict::No,
     }
@@ -185,17 +205,17 @@ fn token(shape: &Shape, rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
     match seen.cmp(&shape.least) {
         std::cmp::Ordering::Less if is_more => Verdict::More,
         std::cmp::Ordering::Less => Verdict::No,
-        std::cmp::Ordering::Equal if is_more && shape.is_strict => Verdict::More,
+        std::cmp::Ordering::Equal if is_more && shape.is_exact => Verdict::More,
         // A longer word of the same letters is something else.
-        std::cmp::Ordering::Greater if shape.is_strict && shape.of == shape.hidden => Verdict::No,
+        std::cmp::Ordering::Greater if shape.is_exact => Verdict::No,
         _ => Verdict::Token { shown: shape.prefix.len(), hidden: Hidden::Of(shape.hidden) },
     }
 }
 
 /// A private key in PEM: what stands between its first and its last line is hidden.
-fn key(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+fn key(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
     match prefix(rest, KEY, at_end) {
-        Some(true) if before == *b"--" => {}
+        Some(true) if before.two() == *b"--" => {}
         None => return Verdict::More,
         Some(_) => return Verdict::No,
     }
@@ -211,7 +231,7 @@ fn key(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
 }
 
 /// A password before the host of a URL (RFC 3986, 3.2.1), or a long name there, which is a token.
-fn url(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
+fn url(rest: &[u8], _: Before<'_>, at_end: bool) -> Verdict {
     match prefix(rest, URL, at_end) {
         Some(true) => {}
         None => return Verdict::More,
@@ -238,12 +258,12 @@ fn url(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
 }
 
 /// The value of a name that is known to hold a secret.
-fn named(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+fn named(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
     let mut is_open = false;
     for name in NAMES {
         match word(rest, name, at_end) {
             // `SecretAccessKey`, as services of AWS answer.
-            Some(true) if name != b"accesskey" || before.eq_ignore_ascii_case(b"et") => {
+            Some(true) if name != b"accesskey" || before.two().eq_ignore_ascii_case(b"et") => {
                 return value(rest, name.len(), at_end);
             }
             None => is_open = true,
@@ -263,85 +283,6 @@ fn value(rest: &[u8], from: usize, at_end: bool) -> Verdict {
         return Verdict::Token { shown: from + between, hidden: Hidden::Of(Class::Base64) };
     }
     if seen == body.len() { open(at_end) } else { Verdict::No }
-}
-
-/// The value of a name that people give to secrets: assigned as in a shell or in JSON, or given to an option.
-fn assigned(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
-    let mut is_open = false;
-    for name in ASSIGNED {
-        match word(rest, name, at_end) {
-            // `a token=` is said of many things.
-            Some(true) if name != b"token" || matches!(before[1], b'_' | b'-') => {
-                return assignment(rest, name.len(), before, at_end);
-            }
-            None => is_open = true,
-            Some(_) => {}
-        }
-    }
-    if is_open { Verdict::More } else { Verdict::No }
-}
-
-fn assignment(rest: &[u8], from: usize, before: [u8; 2], at_end: bool) -> Verdict {
-    let count = |at: usize, most: usize, is_it: fn(u8) -> bool| {
-        rest[at..rest.len().min(at + most)].iter().take_while(|b| is_it(**b)).count()
-    };
-    let is_quote = |b: u8| matches!(b, b'"' | b'\'' | b'\\');
-    let quoted = count(from, 2, is_quote);
-    let spaced = from + quoted + count(from + quoted, 2, |b| b == b' ');
-    let is_option = before == *b"--" && quoted == 0 && spaced > from;
-    let at = match rest.get(spaced) {
-        None => return open(at_end),
-        Some(b'=') if spaced == from + quoted => spaced + 1,
-        Some(b':') if quoted == 0 && begins(rest, b"pa") && !is_option => {
-            let at = spaced + 1 + count(spaced + 1, 2, |b| b == b' ');
-            return said(rest, at + count(at, 2, is_quote), at_end);
-        }
-        Some(b':') if quoted > 0 => spaced + 1 + count(spaced + 1, 2, |b| b == b' '),
-        Some(_) if is_option => spaced,
-        Some(_) => return Verdict::No,
-    };
-    assigned_value(rest, at + count(at, 2, is_quote), at_end)
-}
-
-/// `password: ...`, which people also write before prose: a word with letters and digits, as passwords have.
-fn said(rest: &[u8], at: usize, at_end: bool) -> Verdict {
-    const LONGEST: usize = 64;
-    let body = &rest[at..rest.len().min(at + LONGEST)];
-    let word = &body[..Class::Value.run(body)];
-    let has = |is_it: fn(&u8) -> bool| word.iter().any(is_it);
-    if has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic) && word.len() >= SHORTEST_ASSIGNED {
-        return assigned_value(rest, at, at_end);
-    }
-    if word.len() == body.len() && body.len() < LONGEST { open(at_end) } else { Verdict::No }
-}
-
-/// A parameter of a URL that is a secret: `?key=`, `&token=`.
-fn query(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
-    // `?key=title` is asked of many servers.
-    const QUERIES: [(&[u8], usize); 3] =
-        [(b"key=", 8), (b"token=", SHORTEST_ASSIGNED), (b"auth=", SHORTEST_ASSIGNED)];
-    let mut is_open = false;
-    for (name, least) in QUERIES {
-        match word(&rest[1..], name, at_end) {
-            Some(true) if rest.get(1 + name.len()).is_some_and(|b| matches!(b, b'$' | b'{' | b'*')) => {
-                return Verdict::No;
-            }
-            Some(true) => return of_class(rest, 1 + name.len(), (Class::Value, least), at_end),
-            None => is_open = true,
-            Some(false) => {}
-        }
-    }
-    if is_open { Verdict::More } else { Verdict::No }
-}
-
-/// A value without a shape, from a place on.
-fn assigned_value(rest: &[u8], at: usize, at_end: bool) -> Verdict {
-    let body = &rest[at..];
-    // What a shell puts in is no secret itself.
-    if body.first().is_some_and(|b| matches!(b, b'$' | b'{' | b'*' | b'-')) {
-        return Verdict::No;
-    }
-    of_class(rest, at, (Class::Value, SHORTEST_ASSIGNED), at_end)
 }
 
 /// At least so many bytes of a class.

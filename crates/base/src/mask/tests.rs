@@ -2,6 +2,10 @@ use proptest::prelude::*;
 
 use super::{MARK, Masker, mask};
 
+#[path = "../../../../tests/security/forms.rs"]
+mod forms;
+mod repository;
+
 /// Options, parameters and keys before a password without a shape.
 const OPTIONS: [&str; 11] = [
     "mysql -u root -p",
@@ -212,7 +216,7 @@ fn several_tokens_and_what_is_no_text_between_them() {
 
 #[test]
 fn a_key_without_an_end_hides_so_much_and_no_more() {
-    let text = format!("-----BEGIN PRIVATE KEY-----{}the rest", "x".repeat(super::LONGEST_KEY));
+    let text = format!("-----BEGIN PRIVATE KEY-----{}the rest", "x".repeat(super::engine::LONGEST_KEY));
     assert_eq!(mask(&text), format!("-----BEGIN PRIVATE KEY-----{MARK}the rest"));
     assert_eq!(mask("-----BEGIN PRIVATE KEY-----\nMII"), format!("-----BEGIN PRIVATE KEY-----{MARK}"));
 }
@@ -239,7 +243,7 @@ fn what_is_held_back_is_short_whatever_comes() {
             let mut masker = Masker::new();
             for byte in text.as_bytes() {
                 masker.push(std::slice::from_ref(byte));
-                assert!(masker.held.len() <= 600, "{piece}{tail}: {}", masker.held.len());
+                assert!(masker.engine.held.len() <= 600, "{piece}{tail}: {}", masker.engine.held.len());
             }
         }
     }
@@ -282,4 +286,47 @@ fn a_password_beside_the_name_of_its_program_is_hidden_wherever_its_option_stand
         assert_eq!(mask(text), masked);
         assert_eq!(mask(masked), masked, "masked twice");
     }
+}
+
+#[test]
+fn a_secret_is_hidden_in_whatever_form_it_stands() {
+    let mut plain = Vec::new();
+    for form in forms::forms() {
+        for (left, right) in
+            [("", ""), ("error: ", "\n"), ("{\"a\":\"b\\n", "\"}"), ("\u{1b}[31m", "\u{1b}[0m")]
+        {
+            let text = format!("{left}{}{right}", form.text);
+            let masked = mask(&text).into_owned();
+            if form.secrets.iter().any(|secret| masked.contains(secret.as_str())) || !masked.contains(MARK) {
+                plain.push(format!("{text} => {masked}"));
+            }
+            assert_eq!(mask(&masked), masked, "masked twice");
+            for size in [1, 2, 3, 7, 64] {
+                let pieces = in_pieces(text.as_bytes(), &[size]);
+                assert_eq!(String::from_utf8_lossy(&pieces), masked, "{text} by {size}");
+            }
+        }
+    }
+    assert!(plain.is_empty(), "{} are shown:\n{}", plain.len(), plain.join("\n"));
+    assert!(forms::forms().len() >= 100);
+}
+
+#[test]
+fn escapes_stay_in_what_is_shown() {
+    for (text, masked) in [
+        ("\u{1b}[1mbold\u{1b}[0m and \u{1b}]0;title\u{7}text", None),
+        (
+            "a\u{1b}[32mpassword\u{1b}[0m=\u{1b}[1mhunter2\u{1b}[0m!",
+            Some("a\u{1b}[32mpassword\u{1b}[0m=\u{1b}[1m…[masked]\u{1b}[0m"),
+        ),
+        ("password=hunt\u{1b}[1mer2\u{1b}[0m b", Some("password=…[masked]\u{1b}[1m\u{1b}[0m b")),
+        ("no end \u{1b}]0; of a title", None),
+        ("\u{1b}[31", None),
+        ("\u{1b}", None),
+    ] {
+        assert_eq!(mask(text), masked.unwrap_or(text));
+    }
+    // Without an end, an escape is text, and what is in it is looked at.
+    let text = format!("\u{1b}]0;{}password=hunter2", "x".repeat(5000));
+    assert!(mask(&text).ends_with("xpassword=…[masked]"), "{}", mask(&text));
 }

@@ -1,8 +1,10 @@
-//! Tokens that begin with a word of their own. Each says where it is documented by who issues it.
+//! Tokens that begin with a word of their own, by who issues them. Their issuers' documentation shows each.
 
 /// Bytes that tokens are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
+    /// `0-9 a-f`
+    Hex,
     /// `A-Z 0-9`
     Upper,
     /// `A-Z a-z 0-9`
@@ -13,12 +15,20 @@ pub(super) enum Class {
     Dashed,
     /// and `.`
     Dotted,
+    /// and `$`
+    Dollar,
+    /// `A-Z a-z 0-9 _ - =`
+    Base64Url,
+    /// The rest of a path and its query.
+    Path,
     /// `A-Z a-z 0-9 + / =`
     Base64,
     /// `A-Z a-z 0-9 - . _ ~ + / =`: credentials of HTTP (RFC 9110, token68)
     Token68,
     /// What a shell takes for one word of an assignment.
     Value,
+    /// and all that is not ASCII.
+    Secret,
     /// What stands in one line and in no quotes.
     Line,
 }
@@ -26,16 +36,21 @@ pub(super) enum Class {
 impl Class {
     pub(super) const fn has(self, b: u8) -> bool {
         match self {
+            Self::Hex => b.is_ascii_digit() || matches!(b, b'a'..=b'f'),
             Self::Upper => b.is_ascii_uppercase() || b.is_ascii_digit(),
             Self::Alnum => b.is_ascii_alphanumeric(),
             Self::Word => b.is_ascii_alphanumeric() || b == b'_',
             Self::Dashed => b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'),
             Self::Dotted => b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'),
+            Self::Dollar => Self::Dashed.has(b) || b == b'$',
+            Self::Base64Url => Self::Dashed.has(b) || b == b'=',
+            Self::Path => Self::Dotted.has(b) || matches!(b, b'/' | b'@' | b'%' | b'?' | b'='),
             Self::Base64 => b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='),
             Self::Token68 => {
                 b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'=')
             }
             Self::Line => (b.is_ascii_graphic() || b == b' ') && !matches!(b, b'"' | b'\'' | b'`' | b'\\'),
+            Self::Secret => !b.is_ascii() || Self::Value.has(b),
             Self::Value => {
                 b.is_ascii_graphic()
                     && !matches!(
@@ -60,21 +75,37 @@ pub(super) struct Shape {
     pub(super) of: Class,
     /// What is hidden.
     pub(super) hidden: Class,
-    /// Not in the middle of a word, and no byte longer.
-    pub(super) is_strict: bool,
+    /// Not in the middle of a word.
+    pub(super) is_word: bool,
+    /// No byte longer.
+    pub(super) is_exact: bool,
+}
+
+impl Shape {
+    /// Longer ones count as well: so many bytes are the least.
+    const fn open(mut self) -> Self {
+        self.is_exact = false;
+        self
+    }
+
+    /// What follows after a dash belongs to it.
+    const fn dashed(mut self) -> Self {
+        self.hidden = Class::Dashed;
+        self
+    }
 }
 
 const fn shape(prefix: &'static str, least: usize, of: Class, hidden: Class) -> Shape {
-    Shape { prefix: prefix.as_bytes(), least, of, hidden, is_strict: false }
+    Shape { prefix: prefix.as_bytes(), least, of, hidden, is_word: false, is_exact: false }
 }
 
 const fn strict(prefix: &'static str, least: usize, of: Class) -> Shape {
-    Shape { prefix: prefix.as_bytes(), least, of, hidden: of, is_strict: true }
+    Shape { prefix: prefix.as_bytes(), least, of, hidden: of, is_word: true, is_exact: true }
 }
 
 pub(super) const SHAPES: &[Shape] = &[
+    // GitHub (36 characters today, up to 255 announced); those of applications may carry a JSON Web Token:
     // https://github.blog/changelog/2021-03-31-authentication-token-format-updates-are-generally-available/
-    // (36 characters today, up to 255 announced); those of applications may carry a JSON Web Token.
     shape("ghp_", 30, Class::Word, Class::Word),
     shape("gho_", 30, Class::Word, Class::Word),
     shape("ghu_", 30, Class::Word, Class::Word),
@@ -90,35 +121,227 @@ pub(super) const SHAPES: &[Shape] = &[
     shape("glcbt-", 20, Class::Dashed, Class::Dotted),
     shape("glptt-", 20, Class::Dashed, Class::Dotted),
     shape("glft-", 20, Class::Dashed, Class::Dotted),
+    shape("glffct-", 20, Class::Dashed, Class::Dotted),
     shape("glimt-", 20, Class::Dashed, Class::Dotted),
     shape("glagent-", 20, Class::Dashed, Class::Dotted),
     shape("glsoat-", 20, Class::Dashed, Class::Dotted),
+    shape("glwt-", 20, Class::Dashed, Class::Dotted),
+    shape("GR1348941", 20, Class::Dashed, Class::Dashed),
+    // Atlassian and Bitbucket: https://support.atlassian.com/atlassian-account/docs/manage-api-tokens-for-your-atlassian-account/
+    shape("ATATT3", 20, Class::Dashed, Class::Base64Url),
+    shape("ATCTT3", 20, Class::Dashed, Class::Base64Url),
+    shape("ATSTT3", 20, Class::Dashed, Class::Base64Url),
+    strict("ATBB", 24, Class::Alnum).open(),
+    shape("BBDC-", 40, Class::Base64, Class::Base64),
+    strict("ATTA", 60, Class::Alnum).open(),
     // https://api.slack.com/concepts/token-types
     shape("xoxa-", 10, Class::Dashed, Class::Dashed),
     shape("xoxb-", 10, Class::Dashed, Class::Dashed),
+    shape("xoxc-", 10, Class::Dashed, Class::Dashed),
+    shape("xoxd-", 10, Class::Dashed, Class::Token68),
     shape("xoxp-", 10, Class::Dashed, Class::Dashed),
     shape("xoxr-", 10, Class::Dashed, Class::Dashed),
     shape("xoxs-", 10, Class::Dashed, Class::Dashed),
     shape("xoxe-", 10, Class::Dashed, Class::Dashed),
+    shape("xoxe.xox", 10, Class::Dashed, Class::Dashed),
     shape("xapp-", 10, Class::Dashed, Class::Dashed),
+    shape("hooks.slack.com/services/", 20, Class::Base64, Class::Base64),
+    shape("hooks.slack.com/workflows/", 20, Class::Base64, Class::Base64),
+    shape("hooks.slack.com/triggers/", 20, Class::Base64, Class::Base64),
+    // Webhooks of Discord and Teams: who has the address may post.
+    shape("discord.com/api/webhooks/", 40, Class::Path, Class::Path),
+    shape("discordapp.com/api/webhooks/", 40, Class::Path, Class::Path),
+    shape("webhook.office.com/", 40, Class::Path, Class::Path),
     // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids (16 follow)
     strict("AKIA", 16, Class::Upper),
     strict("ASIA", 16, Class::Upper),
-    // https://cloud.google.com/docs/authentication/api-keys (39 characters)
+    strict("ABIA", 16, Class::Upper),
+    strict("ACCA", 16, Class::Upper),
+    strict("ABSK", 60, Class::Base64).open(),
+    shape("bedrock-api-key-", 20, Class::Base64, Class::Base64),
+    // https://cloud.google.com/docs/authentication/api-keys (39 characters), and OAuth
     strict("AIza", 35, Class::Dashed),
-    // https://docs.stripe.com/keys
+    shape("ya29.", 20, Class::Dashed, Class::Dotted),
+    shape("GOCSPX-", 20, Class::Dashed, Class::Dashed),
+    strict("1//0", 30, Class::Dashed).open(),
+    strict("GOOG1E", 40, Class::Alnum).open(),
+    // https://docs.stripe.com/keys; webhooks of Stripe and Svix; Square, Razorpay, PayPal, Plaid
     shape("sk_live_", 10, Class::Alnum, Class::Word),
     shape("rk_live_", 10, Class::Alnum, Class::Word),
     shape("sk_test_", 10, Class::Alnum, Class::Word),
     shape("rk_test_", 10, Class::Alnum, Class::Word),
-    // https://github.blog/2021-09-23-announcing-npms-new-access-token-format/ (36 characters)
+    shape("sk_prod_", 10, Class::Alnum, Class::Word),
+    shape("rk_prod_", 10, Class::Alnum, Class::Word),
+    shape("sk_org_", 20, Class::Word, Class::Word),
+    shape("whsec_", 20, Class::Base64, Class::Base64),
+    shape("sq0atp-", 20, Class::Dashed, Class::Dashed),
+    shape("sq0csp-", 20, Class::Dashed, Class::Dashed),
+    strict("EAAA", 56, Class::Dashed).open(),
+    shape("rzp_live_", 14, Class::Alnum, Class::Alnum),
+    shape("rzp_test_", 14, Class::Alnum, Class::Alnum),
+    shape("access_token$production$", 20, Class::Dollar, Class::Dollar),
+    shape("access_token$sandbox$", 20, Class::Dollar, Class::Dollar),
+    shape("access-sandbox-", 30, Class::Dashed, Class::Dashed),
+    shape("access-development-", 30, Class::Dashed, Class::Dashed),
+    shape("access-production-", 30, Class::Dashed, Class::Dashed),
+    shape("FLWSECK", 12, Class::Dashed, Class::Dashed),
+    // Registries of packages: https://github.blog/2021-09-23-announcing-npms-new-access-token-format/ (36 characters),
+    // https://pypi.org/help/#apitoken (a macaroon, whose first bytes are these in base64), crates.io, RubyGems, NuGet, Clojars, JFrog
     shape("npm_", 36, Class::Alnum, Class::Alnum),
-    // https://pypi.org/help/#apitoken: `pypi-` and a macaroon, whose first bytes are these in base64
     shape("pypi-AgE", 16, Class::Dashed, Class::Dashed),
-    // https://platform.claude.com/docs/en/api/overview, and https://platform.openai.com/docs/api-reference/authentication
+    strict("cio", 32, Class::Alnum),
+    shape("rubygems_", 40, Class::Hex, Class::Hex),
+    strict("oy2", 43, Class::Alnum),
+    shape("CLOJARS_", 50, Class::Alnum, Class::Alnum),
+    strict("AKCp", 60, Class::Alnum).open(),
+    shape("cmVmdGtuO", 40, Class::Base64, Class::Base64),
+    shape("dckr_pat_", 20, Class::Dashed, Class::Dashed),
+    shape("dckr_oat_", 20, Class::Dashed, Class::Dashed),
+    // https://platform.claude.com/docs/en/api/overview, https://platform.openai.com/docs/api-reference/authentication, and other models
     shape("sk-ant-", 16, Class::Dashed, Class::Dashed),
     shape("sk-proj-", 16, Class::Dashed, Class::Dashed),
     shape("sk-svcacct-", 16, Class::Dashed, Class::Dashed),
     shape("sk-admin-", 16, Class::Dashed, Class::Dashed),
-    Shape { prefix: b"sk-", least: 32, of: Class::Alnum, hidden: Class::Dashed, is_strict: true },
+    shape("sk-or-v1-", 32, Class::Hex, Class::Hex),
+    shape("sk-lf-", 30, Class::Dashed, Class::Dashed),
+    Shape {
+        prefix: b"sk-",
+        least: 32,
+        of: Class::Alnum,
+        hidden: Class::Dashed,
+        is_word: true,
+        is_exact: false,
+    },
+    shape("hf_", 30, Class::Alnum, Class::Alnum),
+    shape("api_org_", 30, Class::Alnum, Class::Alnum),
+    shape("gsk_", 40, Class::Alnum, Class::Alnum),
+    shape("pplx-", 40, Class::Alnum, Class::Alnum),
+    shape("xai-", 60, Class::Alnum, Class::Alnum),
+    shape("nvapi-", 40, Class::Dashed, Class::Dashed),
+    strict("r8_", 37, Class::Alnum),
+    shape("lsv2_pt_", 32, Class::Word, Class::Word),
+    shape("lsv2_sk_", 32, Class::Word, Class::Word),
+    shape("tvly-", 28, Class::Dashed, Class::Dashed),
+    shape("jina_", 40, Class::Dashed, Class::Dashed),
+    shape("csk-", 40, Class::Alnum, Class::Alnum),
+    shape("e2b_", 36, Class::Hex, Class::Hex),
+    strict("sk_", 48, Class::Hex),
+    // HashiCorp, Doppler, Pulumi, 1Password, age, Infisical
+    shape("hvs.", 20, Class::Dashed, Class::Dashed),
+    shape("hvb.", 20, Class::Dashed, Class::Dashed),
+    shape("hvr.", 20, Class::Dashed, Class::Dashed),
+    shape(".atlasv1.", 40, Class::Dashed, Class::Dashed),
+    shape("dp.pt.", 30, Class::Alnum, Class::Alnum),
+    shape("dp.st.", 30, Class::Dashed, Class::Dotted),
+    shape("dp.ct.", 30, Class::Alnum, Class::Alnum),
+    shape("dp.sa.", 30, Class::Alnum, Class::Alnum),
+    shape("dp.scim.", 30, Class::Alnum, Class::Alnum),
+    shape("dp.audit.", 30, Class::Alnum, Class::Alnum),
+    strict("pul-", 40, Class::Hex),
+    shape("ops_eyJ", 60, Class::Dashed, Class::Base64Url),
+    shape("AGE-SECRET-KEY-1", 50, Class::Upper, Class::Upper),
+    // Clouds and hosts: DigitalOcean, Databricks, Fly.io, Netlify, Supabase, Neon, PlanetScale, Cloudflare, Heroku, Render, Tailscale,
+    // Scalingo, Dynatrace, OpenShift, Alibaba, Yandex
+    shape("dop_v1_", 40, Class::Hex, Class::Hex),
+    shape("doo_v1_", 40, Class::Hex, Class::Hex),
+    shape("dor_v1_", 40, Class::Hex, Class::Hex),
+    strict("dapi", 32, Class::Hex).dashed(),
+    shape("fm1a_", 30, Class::Base64, Class::Base64),
+    shape("fm1r_", 30, Class::Base64, Class::Base64),
+    shape("fm2_", 30, Class::Base64, Class::Base64),
+    shape("fo1_", 40, Class::Dashed, Class::Dashed),
+    shape("nfp_", 36, Class::Alnum, Class::Alnum),
+    shape("sbp_", 40, Class::Hex, Class::Hex),
+    shape("sb_secret_", 20, Class::Dashed, Class::Dashed),
+    shape("napi_", 40, Class::Alnum, Class::Alnum),
+    shape("pscale_tkn_", 30, Class::Dashed, Class::Dotted),
+    shape("pscale_pw_", 30, Class::Dashed, Class::Dotted),
+    shape("pscale_oauth_", 30, Class::Dashed, Class::Dotted),
+    strict("v1.0-", 100, Class::Dashed).open(),
+    shape("HRKU-", 30, Class::Dashed, Class::Dashed),
+    strict("rnd_", 28, Class::Alnum).open(),
+    shape("tskey-", 20, Class::Dashed, Class::Dashed),
+    shape("tk-us-", 40, Class::Dashed, Class::Dashed),
+    shape("dt0c01.", 40, Class::Dotted, Class::Dotted),
+    shape("dt0s16.", 40, Class::Dotted, Class::Dotted),
+    shape("sha256~", 40, Class::Dashed, Class::Dashed),
+    strict("LTAI", 16, Class::Alnum).open(),
+    strict("AQVN", 35, Class::Dashed).open(),
+    strict("y0_", 40, Class::Dashed).open(),
+    // Monitoring: Grafana, New Relic, Sentry, Sonar, Snyk
+    shape("glsa_", 32, Class::Word, Class::Word),
+    shape("glc_", 32, Class::Base64, Class::Base64),
+    shape("eyJrIjoi", 60, Class::Base64, Class::Base64),
+    shape("NRAK-", 27, Class::Alnum, Class::Alnum),
+    shape("NRIQ-", 27, Class::Dashed, Class::Dashed),
+    shape("NRII-", 27, Class::Dashed, Class::Dashed),
+    shape("NRJS-", 19, Class::Hex, Class::Hex),
+    shape("NRRA-", 40, Class::Hex, Class::Hex),
+    shape("sntrys_", 30, Class::Base64, Class::Token68),
+    shape("sntryu_", 60, Class::Hex, Class::Hex),
+    strict("sqp_", 40, Class::Hex),
+    strict("squ_", 40, Class::Hex),
+    strict("sqa_", 40, Class::Hex),
+    // Continuous integration: Buildkite, CircleCI, Harness, Octopus, Prefect
+    shape("bkua_", 40, Class::Hex, Class::Hex),
+    shape("CCIPAT_", 40, Class::Word, Class::Word),
+    shape("CCIPRJ_", 40, Class::Word, Class::Word),
+    strict("API-", 26, Class::Upper),
+    shape("pnu_", 36, Class::Alnum, Class::Alnum),
+    // Mail and messages: SendGrid, Mailgun, Brevo, Resend, Twilio
+    shape("SG.", 50, Class::Dotted, Class::Dotted),
+    strict("key-", 32, Class::Hex),
+    shape("xkeysib-", 60, Class::Dashed, Class::Dashed),
+    shape("xsmtpsib-", 60, Class::Dashed, Class::Dashed),
+    strict("re_", 32, Class::Word).open(),
+    strict("SK", 32, Class::Hex),
+    // Tools of teams: Linear, Notion, Figma, Shopify, HubSpot, Postman, Typeform, Contentful, EasyPost, ReadMe, Sourcegraph
+    shape("lin_api_", 30, Class::Alnum, Class::Alnum),
+    shape("lin_oauth_", 30, Class::Alnum, Class::Alnum),
+    shape("ntn_", 40, Class::Alnum, Class::Alnum),
+    strict("secret_", 43, Class::Alnum),
+    shape("figd_", 30, Class::Dashed, Class::Dashed),
+    shape("figo_", 30, Class::Dashed, Class::Dashed),
+    shape("shpat_", 32, Class::Hex, Class::Alnum),
+    shape("shpca_", 32, Class::Hex, Class::Alnum),
+    shape("shppa_", 32, Class::Hex, Class::Alnum),
+    shape("shpss_", 32, Class::Hex, Class::Alnum),
+    shape("pat-na1-", 30, Class::Dashed, Class::Dashed),
+    shape("pat-eu1-", 30, Class::Dashed, Class::Dashed),
+    shape("PMAK-", 50, Class::Dashed, Class::Dashed),
+    shape("tfp_", 40, Class::Dashed, Class::Dotted),
+    shape("CFPAT-", 40, Class::Dashed, Class::Dashed),
+    strict("EZAK", 54, Class::Alnum),
+    strict("EZTK", 54, Class::Alnum),
+    shape("rdme_", 60, Class::Alnum, Class::Alnum),
+    shape("sgp_", 40, Class::Word, Class::Word),
 ];
+
+/// The shapes that begin with a byte.
+pub(super) fn shapes(first: u8) -> impl Iterator<Item = &'static Shape> {
+    let (order, from) = &ORDER;
+    let first = usize::from(first);
+    order[from[first]..from[first + 1]].iter().map(|at| &SHAPES[*at])
+}
+
+/// The places of the shapes in the order of their first bytes, and where each first byte begins.
+static ORDER: ([usize; SHAPES.len()], [usize; 257]) = order();
+
+const fn order() -> ([usize; SHAPES.len()], [usize; 257]) {
+    let (mut order, mut from) = ([0; SHAPES.len()], [0; 257]);
+    let (mut first, mut count) = (0, 0);
+    while first < 256 {
+        from[first] = count;
+        let mut at = 0;
+        while at < SHAPES.len() {
+            if SHAPES[at].prefix[0] as usize == first {
+                order[count] = at;
+                count += 1;
+            }
+            at += 1;
+        }
+        first += 1;
+    }
+    from[256] = count;
+    (order, from)
+}

@@ -1,12 +1,45 @@
 //! What is said to a server: credentials in headers, and the name and password that `curl` takes.
 
-use super::{Class, MOST_BETWEEN, Verdict, assigned_value, begins_word, of_class, open, prefix, word};
+use super::super::before::Before;
+use super::super::engine::Hidden;
+use super::assigned::{assigned_value, is_placeholder, line};
+use super::{Class, MOST_BETWEEN, SHORTEST_ASSIGNED, Verdict, begins_word, of_class, open, prefix, word};
 
 const AUTHORIZATION: &[u8] = b"authorization";
 const SCHEMES: [&[u8]; 3] = [b"bearer ", b"basic ", b"token "];
 const SHORTEST_CREDENTIALS: usize = 8;
+const SCHEMES_WITH_PARAMETERS: [&[u8]; 16] = [
+    b"digest",
+    b"aws4-hmac-sha256",
+    b"aws",
+    b"negotiate",
+    b"ntlm",
+    b"hawk",
+    b"signature",
+    b"apikey",
+    b"api-key",
+    b"key",
+    b"oauth",
+    b"dpop",
+    b"bot",
+    b"sharedkey",
+    b"sharedaccesssignature",
+    b"genie-key",
+];
+const SHORTEST_ALONE: usize = 16;
 /// Headers whose value is a secret as a whole.
-const HEADERS: [&[u8]; 4] = [b"cookie:", b"x-api-key:", b"x-auth-token:", b"private-token:"];
+const HEADERS: [&[u8]; 10] = [
+    b"cookie:",
+    b"cookie2:",
+    b"x-api-key:",
+    b"x-auth-token:",
+    b"x-auth-key:",
+    b"x-vault-token:",
+    b"x-amz-security-token:",
+    b"private-token:",
+    b"api-key:",
+    b"apikey:",
+];
 const SHORTEST_HEADER_VALUE: usize = 4;
 
 /// An option of `curl` that gives a name and a password.
@@ -16,8 +49,8 @@ const LONGEST_NAME: usize = 128;
 const BEARER: &[u8] = b"bearer ";
 const SHORTEST_BEARER: usize = 20;
 
-/// `Authorization: Bearer ...`, and the other schemes whose credentials stand in one word.
-pub(super) fn authorization(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
+/// `Authorization: Bearer ...`, and the other schemes: those whose credentials stand in one word, and those with parameters.
+pub(super) fn authorization(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
     match word(rest, AUTHORIZATION, at_end) {
         Some(true) => {}
         None => return Verdict::More,
@@ -37,15 +70,49 @@ pub(super) fn authorization(rest: &[u8], _: [u8; 2], at_end: bool) -> Verdict {
             Some(false) => {}
         }
     }
-    if is_open { open(at_end) } else { Verdict::No }
+    if is_open {
+        return open(at_end);
+    }
+    let Some(look) = line(rest, AUTHORIZATION.len(), at_end) else { return Verdict::More };
+    if from == AUTHORIZATION.len() || from >= look.len() {
+        Verdict::No
+    } else {
+        parameters(look, from, before)
+    }
+}
+
+/// `Digest username="ann", response="..."`: the name of the scheme is shown. Credentials without a scheme look like a token.
+fn parameters(look: &[u8], from: usize, before: Before<'_>) -> Verdict {
+    let scheme = Class::Dashed.run(&look[from..]);
+    let known =
+        SCHEMES_WITH_PARAMETERS.iter().any(|known| known.eq_ignore_ascii_case(&look[from..from + scheme]));
+    if !known || look.get(from + scheme) != Some(&b' ') {
+        let alone = Class::Token68.run(&look[from..]);
+        let digits = look[from..from + alone].iter().filter(|b| b.is_ascii_digit()).count();
+        if alone >= SHORTEST_ALONE && digits >= 2 {
+            return Verdict::Token { shown: from, hidden: Hidden::Bytes(alone) };
+        }
+        return Verdict::No;
+    }
+    let value = &look[from + scheme + 1..];
+    let quote = before.back(0);
+    let end = match quote {
+        b'\'' | b'"' => value.iter().position(|b| *b == quote),
+        _ => None,
+    };
+    let length = end.unwrap_or(value.len());
+    if length < SHORTEST_CREDENTIALS || is_placeholder(value) {
+        return Verdict::No;
+    }
+    Verdict::Token { shown: from + scheme + 1, hidden: Hidden::Bytes(length) }
 }
 
 /// `Cookie: ...` and headers of the kind.
-pub(super) fn http_header(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+pub(super) fn http_header(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
     let mut is_open = false;
     for name in HEADERS {
         match word(rest, name, at_end) {
-            Some(true) if begins_word(before) || before[1] == b'-' => {
+            Some(true) if begins_word(before.two()) || before.back(0) == b'-' => {
                 let spaces = rest[name.len()..].iter().take(2).take_while(|b| **b == b' ').count();
                 let from = name.len() + spaces;
                 // What a shell puts in is no secret itself.
@@ -62,11 +129,11 @@ pub(super) fn http_header(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict
 }
 
 /// `-u name:password`: the name is shown.
-pub(super) fn user(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+pub(super) fn user(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
     let mut is_open = false;
     for name in USERS {
         match prefix(rest, name, at_end) {
-            Some(true) if begins_word(before) && before[1] != b'-' => {
+            Some(true) if begins_word(before.two()) && before.back(0) != b'-' => {
                 let between = |b: &u8| matches!(b, b' ' | b'=' | b'"' | b'\'');
                 let from = name.len() + rest[name.len()..].iter().take(2).take_while(|b| between(b)).count();
                 let body = &rest[from..rest.len().min(from + LONGEST_NAME)];
@@ -90,9 +157,9 @@ pub(super) fn user(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
 }
 
 /// `Bearer ...` by itself, where what follows has a digit as tokens do.
-pub(super) fn bearer(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+pub(super) fn bearer(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
     match word(rest, BEARER, at_end) {
-        Some(true) if begins_word(before) => {}
+        Some(true) if begins_word(before.two()) => {}
         None => return Verdict::More,
         Some(_) => return Verdict::No,
     }
@@ -108,4 +175,29 @@ pub(super) fn bearer(rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
 
 fn credentials(rest: &[u8], from: usize, shortest: usize, at_end: bool) -> Verdict {
     of_class(rest, from, (Class::Token68, shortest), at_end)
+}
+
+/// A parameter of a URL that is a secret: `?key=`, `&token=`.
+pub(super) fn query(rest: &[u8], _: Before<'_>, at_end: bool) -> Verdict {
+    // `?key=title` is asked of many servers.
+    const QUERIES: [(&[u8], usize); 5] = [
+        (b"key=", 8),
+        (b"token=", SHORTEST_ASSIGNED),
+        (b"auth=", SHORTEST_ASSIGNED),
+        // Addresses that are signed: who has one may read.
+        (b"sig=", 16),
+        (b"signature=", 16),
+    ];
+    let mut is_open = false;
+    for (name, least) in QUERIES {
+        match word(&rest[1..], name, at_end) {
+            Some(true) if rest.get(1 + name.len()).is_some_and(|b| matches!(b, b'$' | b'{' | b'*')) => {
+                return Verdict::No;
+            }
+            Some(true) => return of_class(rest, 1 + name.len(), (Class::Value, least), at_end),
+            None => is_open = true,
+            Some(false) => {}
+        }
+    }
+    if is_open { Verdict::More } else { Verdict::No }
 }

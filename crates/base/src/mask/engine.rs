@@ -1,0 +1,283 @@
+//! Where in a stream tokens stand, and what is shown of them.
+
+use std::collections::VecDeque;
+
+use super::MARK;
+use super::before::{Before, KNOWN};
+use super::option::{self, Named, Tool};
+use super::shape::{self, Verdict};
+use super::token::Class;
+
+/// No private key is longer than this; a key whose end is missing hides no more.
+pub(super) const LONGEST_KEY: usize = 16 * 1024;
+const KEY_END: &[u8] = b"-----END";
+
+/// Escapes that wait for the text before them take no more; what would be beyond is left out.
+const MOST_ESCAPES: usize = 4096;
+
+/// Looks for tokens in plain bytes.
+pub(super) struct Engine {
+    /// What can be written by now.
+    pub(super) out: Vec<u8>,
+    state: State,
+    /// The end of what came, which may be the beginning of a token; at most a few hundred bytes.
+    pub(super) held: Vec<u8>,
+    /// The last bytes before that.
+    before: [u8; KNOWN],
+    /// The program whose options are read: nothing said yet that its command ended.
+    tool: Option<Tool>,
+    /// Escapes that stand in or after what is held: after so many of its bytes.
+    escapes: VecDeque<(usize, Vec<u8>)>,
+}
+
+/// Where in the stream it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Text,
+    /// In the first part of a JSON Web Token, which says how it is signed and is shown; so many bytes of it were.
+    Header(usize),
+    Hidden(Hidden),
+}
+
+/// How far the part reaches that is hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hidden {
+    /// Over all bytes of a class.
+    Of(Class),
+    /// Over so many bytes.
+    Bytes(usize),
+    /// To the end of a private key, or over so many bytes.
+    Key(usize),
+}
+
+/// What became of the beginning of the input.
+enum Step {
+    /// So many bytes are done with.
+    Taken(usize),
+    /// What follows so many bytes is not decided before more is known.
+    Held(usize),
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self {
+            out: Vec::new(),
+            state: State::Text,
+            held: Vec::new(),
+            before: [b' '; KNOWN],
+            tool: None,
+            escapes: VecDeque::new(),
+        }
+    }
+}
+
+impl Engine {
+    /// Whether all of these bytes can be shown at once, after all that came before: then they are taken.
+    pub(super) fn passes(&mut self, bytes: &[u8]) -> bool {
+        let passes = self.held.is_empty() && self.state == State::Text && shape::candidate(bytes).is_none();
+        if passes {
+            self.pass(bytes);
+            Before::keep(&mut self.before, bytes);
+        }
+        passes
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut input = std::mem::take(&mut self.held);
+        if input.is_empty() {
+            self.run(bytes, false);
+        } else {
+            input.extend_from_slice(bytes);
+            self.run(&input, false);
+        }
+    }
+
+    /// An escape after what came: shown where it stands, or after what is hidden there.
+    pub(super) fn escape(&mut self, bytes: &[u8]) {
+        if self.held.is_empty() {
+            self.out.extend_from_slice(bytes);
+            return;
+        }
+        let waiting: usize = self.escapes.iter().map(|(_, bytes)| bytes.len()).sum();
+        if waiting + bytes.len() <= MOST_ESCAPES {
+            self.escapes.push_back((self.held.len(), bytes.to_vec()));
+        }
+    }
+
+    /// Shows what was held back: nothing more will come.
+    pub(super) fn finish(&mut self) {
+        let input = std::mem::take(&mut self.held);
+        self.run(&input, true);
+        self.show(b"");
+        self.state = State::Text;
+    }
+
+    fn run(&mut self, input: &[u8], at_end: bool) {
+        let mut rest = input;
+        while !rest.is_empty() {
+            let step = match self.state {
+                State::Text => self.text(rest, at_end),
+                State::Header(shown) => self.header(rest, shown, at_end),
+                State::Hidden(hidden) => self.hidden(rest, hidden, at_end),
+            };
+            let (Step::Taken(count) | Step::Held(count)) = step;
+            Before::keep(&mut self.before, &rest[..count]);
+            rest = &rest[count..];
+            if matches!(step, Step::Held(_)) {
+                self.held = rest.to_vec();
+                return;
+            }
+        }
+    }
+
+    /// Shows bytes, and the escapes in and after them.
+    fn show(&mut self, mut bytes: &[u8]) {
+        let all = bytes.len();
+        let mut shown = 0;
+        while let Some((at, escape)) = self.escapes.pop_front_if(|(at, _)| *at <= all) {
+            let (first, rest) = bytes.split_at(at - shown);
+            self.out.extend_from_slice(first);
+            self.out.extend_from_slice(&escape);
+            (bytes, shown) = (rest, at);
+        }
+        self.out.extend_from_slice(bytes);
+        self.moved(all);
+    }
+
+    /// Passes over bytes that are not shown: the escapes in them are, since a colour that began before ends there.
+    fn hide(&mut self, count: usize) {
+        while let Some((_, escape)) = self.escapes.pop_front_if(|(at, _)| *at <= count) {
+            self.out.extend_from_slice(&escape);
+        }
+        self.moved(count);
+    }
+
+    fn moved(&mut self, count: usize) {
+        for (at, _) in &mut self.escapes {
+            *at -= count;
+        }
+    }
+
+    fn mark(&mut self) {
+        self.out.extend_from_slice(MARK.as_bytes());
+    }
+
+    /// Text without a token: what ends a command in it ends that of the program.
+    fn pass(&mut self, bytes: &[u8]) {
+        if self.tool.is_some() && bytes.iter().any(|b| option::ends_command(*b)) {
+            self.tool = None;
+        }
+    }
+
+    /// What begins at the beginning of `rest`; the program whose options follow is known from then on.
+    fn verdict(&mut self, rest: &[u8], passed: &[u8], at_end: bool) -> Verdict {
+        let before = Before { kept: &self.before, input: passed };
+        let found = shape::verdict(rest, before, at_end);
+        if matches!(found, Verdict::Token { .. } | Verdict::Header) {
+            return found;
+        }
+        match option::named(rest, before, at_end) {
+            Named::No => {}
+            Named::More => return Verdict::More,
+            Named::Tool(tool) => self.tool = Some(tool),
+        }
+        let Some(tool) = self.tool else { return found };
+        let secret = option::value(tool, rest, before, at_end);
+        if secret != Verdict::More && option::is_last(tool, rest, before) {
+            self.tool = None;
+        }
+        if secret == Verdict::No { found } else { secret }
+    }
+
+    /// Shows text up to the next token.
+    fn text(&mut self, input: &[u8], at_end: bool) -> Step {
+        let mut at = 0;
+        while let Some(next) = shape::candidate(&input[at..]) {
+            self.pass(&input[at..at + next]);
+            at += next;
+            let (shown, state) = match self.verdict(&input[at..], &input[..at], at_end) {
+                Verdict::No => {
+                    self.pass(&input[at..=at]);
+                    at += 1;
+                    continue;
+                }
+                Verdict::More => {
+                    self.show(&input[..at]);
+                    return Step::Held(at);
+                }
+                Verdict::Header => (shape::HEADER.len(), State::Header(shape::HEADER.len())),
+                Verdict::Token { shown, hidden } => (shown, State::Hidden(hidden)),
+            };
+            self.show(&input[..at + shown]);
+            if matches!(state, State::Hidden(_)) {
+                self.mark();
+            }
+            self.state = state;
+            return Step::Taken(at + shown);
+        }
+        self.pass(&input[at..]);
+        self.show(input);
+        Step::Taken(input.len())
+    }
+
+    /// Shows the first part of a JSON Web Token; what follows its dot is hidden.
+    fn header(&mut self, input: &[u8], shown: usize, at_end: bool) -> Step {
+        let length = Class::Dashed.run(input);
+        let total = shown + length;
+        if length == input.len() {
+            self.show(input);
+            self.state = State::Header(total);
+            return Step::Taken(length);
+        }
+        let body = input[length..].strip_prefix(b".").filter(|_| total >= shape::SHORTEST_HEADER);
+        let hidden =
+            body.map_or(0, |body| Class::Dashed.run(&body[..body.len().min(shape::SHORTEST_PAYLOAD)]));
+        if hidden == shape::SHORTEST_PAYLOAD {
+            self.show(&input[..=length]);
+            self.mark();
+            self.state = State::Hidden(Hidden::Of(Class::Dotted));
+            return Step::Taken(length + 1);
+        }
+        self.show(&input[..length]);
+        if body.is_some_and(|body| body.len() == hidden) && !at_end {
+            self.state = State::Header(total);
+            return Step::Held(length);
+        }
+        self.state = State::Text;
+        Step::Taken(length)
+    }
+
+    /// Passes over what is hidden.
+    fn hidden(&mut self, input: &[u8], hidden: Hidden, at_end: bool) -> Step {
+        let (passed, then) = match hidden {
+            Hidden::Of(class) => match class.run(input) {
+                all if all == input.len() => (all, State::Hidden(hidden)),
+                some => (some, State::Text),
+            },
+            Hidden::Bytes(count) if count > input.len() => {
+                (input.len(), State::Hidden(Hidden::Bytes(count - input.len())))
+            }
+            Hidden::Bytes(count) => (count, State::Text),
+            Hidden::Key(left) => {
+                let within = &input[..input.len().min(left)];
+                match within.windows(KEY_END.len()).position(|window| window == KEY_END) {
+                    Some(end) => (end, State::Text),
+                    None if within.len() == left => (left, State::Text),
+                    None if at_end => (within.len(), State::Text),
+                    None => {
+                        let passed = within.len().saturating_sub(KEY_END.len() - 1);
+                        self.state = State::Hidden(Hidden::Key(left - passed));
+                        self.hide(passed);
+                        return Step::Held(passed);
+                    }
+                }
+            }
+        };
+        self.state = then;
+        self.hide(passed);
+        Step::Taken(passed)
+    }
+}

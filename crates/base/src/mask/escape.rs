@@ -1,0 +1,154 @@
+//! Escapes of a terminal (ECMA-48): colours, links, titles. They are told apart from the text around them.
+
+/// An escape that is longer than this is text: a string without an end would hide all that follows it.
+const LONGEST: usize = 4096;
+const LONGEST_CONTROL: usize = 64;
+
+/// A piece of a stream.
+pub(super) enum Part<'a> {
+    Plain(&'a [u8]),
+    Escape(&'a [u8]),
+    /// The text within an escape: an address, a title.
+    Text(&'a [u8]),
+}
+
+/// Splits a stream, which may come in pieces.
+#[derive(Default)]
+pub(super) struct Splitter {
+    /// The beginning of an escape, as far as it came.
+    pending: Vec<u8>,
+}
+
+/// What stands at a place.
+enum Seen {
+    No,
+    More,
+    /// An escape of so many bytes.
+    Escape(usize),
+    /// An escape with text in it: its introducer, the text, its end.
+    String(usize, usize, usize),
+}
+
+/// Whether an escape may begin with it: ESC, the first byte of a control of eight bits, shifts, and the backslash of an escape that is
+/// written out (`\u001b[31m` in JSON).
+const fn may_begin(b: u8) -> bool {
+    matches!(b, 0x1b | 0xc2 | 0x0e | 0x0f | b'\\')
+}
+
+impl Splitter {
+    /// Whether there may be an escape in these bytes.
+    pub(super) fn is_needed(&self, bytes: &[u8]) -> bool {
+        // In blocks without a way out, which the compiler makes wide.
+        !self.pending.is_empty()
+            || bytes.chunks(64).any(|block| block.iter().fold(false, |any, b| any | may_begin(*b)))
+    }
+
+    /// Tells the pieces of what came. `at_end`: nothing follows.
+    pub(super) fn split(&mut self, bytes: &[u8], at_end: bool, tell: &mut dyn FnMut(Part<'_>)) {
+        let joined;
+        let input = if self.pending.is_empty() {
+            bytes
+        } else {
+            joined = [&std::mem::take(&mut self.pending), bytes].concat();
+            &joined
+        };
+        let (mut from, mut at) = (0, 0);
+        while let Some(next) = input[at..].iter().position(|b| may_begin(*b)) {
+            at += next;
+            let (opening, text, closing) = match seen(&input[at..], at_end) {
+                Seen::No => {
+                    at += 1;
+                    continue;
+                }
+                Seen::More => {
+                    tell(Part::Plain(&input[from..at]));
+                    self.pending = input[at..].to_vec();
+                    return;
+                }
+                Seen::Escape(length) => (length, 0, 0),
+                Seen::String(opening, text, closing) => (opening, text, closing),
+            };
+            tell(Part::Plain(&input[from..at]));
+            tell(Part::Escape(&input[at..at + opening]));
+            at += opening;
+            if closing > 0 {
+                tell(Part::Text(&input[at..at + text]));
+                tell(Part::Escape(&input[at + text..at + text + closing]));
+                at += text + closing;
+            }
+            from = at;
+        }
+        tell(Part::Plain(&input[from..]));
+    }
+}
+
+fn seen(rest: &[u8], at_end: bool) -> Seen {
+    let found = match (rest[0], rest.get(1)) {
+        (0x0e | 0x0f, _) => Seen::Escape(1),
+        (_, None) => Seen::More,
+        (0xc2, Some(0x9b)) => control(rest, 2),
+        (0xc2, Some(0x9d | 0x90 | 0x98 | 0x9e | 0x9f)) => string(rest),
+        (0xc2, _) => Seen::No,
+        (b'\\', _) => written(rest),
+        (_, Some(b'[')) => control(rest, 2),
+        (_, Some(b']' | b'P' | b'X' | b'^' | b'_')) => string(rest),
+        (_, Some(b' '..=b'/')) => {
+            let between = rest[1..].iter().take(8).take_while(|b| matches!(b, b' '..=b'/')).count();
+            match rest.get(1 + between) {
+                None => Seen::More,
+                Some(b'0'..=b'~') => Seen::Escape(between + 2),
+                Some(_) => Seen::No,
+            }
+        }
+        (_, Some(b'0'..=b'~')) => Seen::Escape(2),
+        (_, Some(_)) => Seen::No,
+    };
+    if at_end && matches!(found, Seen::More) { Seen::No } else { found }
+}
+
+/// A control sequence from its parameters on.
+fn control(rest: &[u8], from: usize) -> Seen {
+    let near = &rest[..rest.len().min(LONGEST_CONTROL)];
+    let parameters = near.iter().skip(from).take_while(|b| matches!(b, b'0'..=b'?')).count();
+    let between = near.iter().skip(from + parameters).take_while(|b| matches!(b, b' '..=b'/')).count();
+    match near.get(from + parameters + between) {
+        Some(b'@'..=b'~') => Seen::Escape(from + parameters + between + 1),
+        None if near.len() < LONGEST_CONTROL => Seen::More,
+        _ => Seen::No,
+    }
+}
+
+/// A string and its end: BEL, or ESC and a backslash. No line breaks in it.
+fn string(rest: &[u8]) -> Seen {
+    let near = &rest[..rest.len().min(LONGEST)];
+    let is_end = |b: &u8| b.is_ascii_control() || *b == 0xc2;
+    let mut at = 2;
+    while let Some(next) = near.iter().skip(at).position(is_end) {
+        at += next;
+        match (near[at], near.get(at + 1)) {
+            (0x07, _) => return Seen::String(2, at - 2, 1),
+            (0x1b, Some(b'\\')) | (0xc2, Some(0x9c)) => return Seen::String(2, at - 2, 2),
+            (0x1b | 0xc2, None) if near.len() < LONGEST => return Seen::More,
+            (0xc2, Some(_)) => at += 1,
+            _ => return Seen::No,
+        }
+    }
+    if near.len() < LONGEST { Seen::More } else { Seen::No }
+}
+
+/// A colour that is written out, as programs write it into JSON and people into a script.
+fn written(rest: &[u8]) -> Seen {
+    const ESCAPES: [&[u8]; 8] =
+        [b"\\u{1b}[", b"\\u001b[", b"\\u001B[", b"\\x1b[", b"\\x1B[", b"\\033[", b"\\e[", b"\\E["];
+    let mut is_open = false;
+    for escape in ESCAPES {
+        if rest.starts_with(escape) {
+            return match control(rest, escape.len()) {
+                Seen::Escape(length) if !matches!(rest[length - 1], b'm' | b'K') => Seen::No,
+                found => found,
+            };
+        }
+        is_open |= escape.starts_with(rest);
+    }
+    if is_open { Seen::More } else { Seen::No }
+}
