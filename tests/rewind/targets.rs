@@ -108,4 +108,48 @@ fn the_points_of_a_langgraph_thread() {
     assert_eq!(thread[1]["scope"], json!({"thread_id": "42"}));
     let preview = cli.json(["rewind", "to", point, "--scope", "thread_id=42", "--dry-run"]);
     assert_eq!(preview["affected_row_counts"]["checkpoints"], 1);
+    // A UUID says nothing: what the checkpointer wrote of it does.
+    connect(&cli.root().join("threads.sqlite"))
+        .execute_batch(
+            "UPDATE checkpoints SET type = 'msgpack', checkpoint = x'82a17604a27473aa323032362d30312d3031',
+               metadata = CAST('{\"source\": \"loop\", \"step\": 3, \"parents\": {}}' AS BLOB) WHERE checkpoint_id LIKE '1f0a0003%'",
+        )
+        .expect("describe it");
+    let thread = cli.json(["rewind", "targets", "--scope-id", "42"]);
+    let said = ["time", "step_number", "source", "namespace"].map(|key| thread[0][key].clone());
+    assert_eq!(said, [json!("2026-01-01"), json!(3), json!("loop"), json!("")]);
+    let text = cli.run(["rewind", "targets", "--format", "text"]).stdout;
+    assert!(text.contains("TIME") && text.contains("2026-01-01  3     loop"), "{text}");
+}
+
+/// langchain-ai/langgraph#8550: a child whose id sorts before its parent's is after it all the same.
+#[test]
+fn a_rewind_follows_parents_and_not_ids() {
+    let cli = Cli::new(BINARY);
+    cli.ok(["rewind", "init", "--profile", "langgraph", "--database", "threads.sqlite"]);
+    let database = connect(&cli.root().join("threads.sqlite"));
+    database
+        .execute_batch(
+            "CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL,
+               parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id));
+             CREATE TABLE writes (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL,
+               task_id TEXT NOT NULL, idx INTEGER NOT NULL, channel TEXT NOT NULL, type TEXT, value BLOB,
+               PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx));
+             INSERT INTO checkpoints (thread_id, checkpoint_id, parent_checkpoint_id) VALUES ('t', 'aa5', NULL), ('t', 'aa3', 'aa5'), ('t', 'aa7', 'aa3')",
+        )
+        .expect("fill it");
+    let left = || -> String {
+        database
+            .query_row("SELECT group_concat(checkpoint_id, ' ') FROM checkpoints", [], |row| row.get(0))
+            .expect("the rest")
+    };
+    cli.json(["rewind", "to", "aa5", "--yes"]);
+    assert_eq!(left(), "aa5");
+    database
+        .execute_batch("INSERT INTO checkpoints (thread_id, checkpoint_id, parent_checkpoint_id) VALUES ('t', 'aa6', 'gone')")
+        .expect("an orphan");
+    let outcome = cli.run(["rewind", "to", "aa5", "--yes"]);
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "no_order"));
+    assert!(outcome.stderr.contains("aa6"), "{}", outcome.stderr);
+    assert_eq!(left(), "aa5 aa6", "nothing was changed");
 }

@@ -4,6 +4,7 @@ use ic_base::{Diagnosis, Result};
 
 use crate::archive::{self, Archive, ArchiveState, Manifest, SCHEMA};
 use crate::config::Target;
+use crate::lineage::Lineage;
 use crate::order;
 use crate::plan::{Bound, Line, Plan};
 use crate::references;
@@ -49,7 +50,7 @@ impl RelationalRollbackEngine {
     pub fn read_all_tasks(&self) -> Result<Vec<Task>> {
         self.session.reading(|| {
             let (_, plan) = self.plan()?;
-            tasks::all(&self.session, &plan.anchor)
+            tasks::all(&self.session, &plan)
         })
     }
 
@@ -60,7 +61,7 @@ impl RelationalRollbackEngine {
     pub fn read_newest_tasks(&self, scope: Option<&str>, limit: u32) -> Result<Vec<Task>> {
         self.session.reading(|| {
             let (_, plan) = self.plan()?;
-            tasks::newest(&self.session, &plan.anchor, scope, limit)
+            tasks::newest(&self.session, &plan, scope, limit)
         })
     }
 
@@ -69,7 +70,7 @@ impl RelationalRollbackEngine {
         let task = task.into();
         self.session.reading(|| {
             let (_, plan) = self.plan()?;
-            tasks::find(&self.session, &plan.anchor, &task)
+            tasks::find(&self.session, &plan, &task)
         })
     }
 
@@ -102,7 +103,7 @@ impl RelationalRollbackEngine {
     ) -> Result<RollbackResult> {
         let task = task.into();
         // An unknown task ends here, without a transaction.
-        tasks::find(&self.session, &self.plan()?.1.anchor, &task)?;
+        tasks::find(&self.session, &self.plan()?.1, &task)?;
         self.rewind(rewind, archive, &|plan| self.moment_of_task(plan, &task))
     }
 
@@ -149,10 +150,15 @@ impl RelationalRollbackEngine {
     }
 
     fn moment_of_task(&self, plan: &Plan, task: &TaskRef) -> Result<Moment> {
-        let found = tasks::find(&self.session, &plan.anchor, task)?;
+        let found = tasks::find(&self.session, plan, task)?;
         order::check_target(&found.task_id, &plan.anchor.order, &found.created_at)?;
         let scope = found.scope.into_iter().map(|(_, value)| value).collect();
-        let line = Line { bound: Bound::After(found.created_at), scope };
+        let mut line = Line { bound: Bound::After(found.created_at), scope, rows: None };
+        if let Some(lineage) = Lineage::of(&self.session, &self.target, &line.scope)?
+            && !lineage.sorts_by_id()
+        {
+            line.rows = Some(lineage.after(&found.task_id)?);
+        }
         Ok(Moment { task_id: Some(found.task_id), line })
     }
 

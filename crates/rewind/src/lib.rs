@@ -13,6 +13,7 @@ mod error;
 pub mod faults;
 mod inspect;
 pub mod journal;
+mod lineage;
 pub mod marks;
 mod order;
 mod plan;
@@ -30,6 +31,7 @@ pub use engine::{
 };
 pub use error::{UndoError, UnknownTaskError};
 pub use inspect::{InspectedTable, Inspection, inspect};
+pub use lineage::Described;
 pub use schema::{Column, ForeignKey, TableInfo, TableKind, Trigger};
 pub use value::{RowCounts, Scalar};
 

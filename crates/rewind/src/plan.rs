@@ -4,6 +4,7 @@ use ic_base::Result;
 
 use crate::config::{Anchor, Audit, Target};
 use crate::error::misfit;
+use crate::lineage::{self, Rows};
 use crate::schema::{Catalog, ForeignKey, Rowid, TableKind};
 use crate::value::Scalar;
 
@@ -15,6 +16,9 @@ mod table;
 pub(crate) use column::{AuditPlan, column, refuse_triggers, table};
 pub(crate) use condition::Condition;
 pub(crate) use table::{CutOrder, CutTable};
+
+/// The columns with what a checkpointer says of a checkpoint.
+pub(crate) const DESCRIBED_BY: [&str; 4] = ["type", "checkpoint", "metadata", "checkpoint_ns"];
 
 /// What the audit writes when rows were taken back, and when they were put back.
 pub(crate) const COMPLETED: &str = "ROLLBACK_COMPLETED";
@@ -33,6 +37,8 @@ pub(crate) enum Bound {
 pub(crate) struct Line {
     pub(crate) bound: Bound,
     pub(crate) scope: Vec<Scalar>,
+    /// The rows of the anchor that go, where their order does not tell it.
+    pub(crate) rows: Option<Rows>,
 }
 
 /// A target that fits its database.
@@ -41,6 +47,8 @@ pub(crate) struct Plan {
     /// The tables that are cut, children before parents.
     pub(crate) cuts: Vec<CutTable>,
     pub(crate) audit: Option<AuditPlan>,
+    /// The anchor's rows are a checkpointer's, with what it says of them.
+    pub(crate) is_described: bool,
     /// All foreign keys.
     pub(crate) keys: Vec<ForeignKey>,
 }
@@ -62,7 +70,10 @@ impl Plan {
             cuts.push(cut);
         }
         let cuts = sort::children_first(cuts, &catalog.foreign_keys)?;
-        Ok(Self { anchor, cuts, audit, keys: catalog.foreign_keys.clone() })
+        let is_described = lineage::is_checkpointer(target)
+            && table(catalog, &anchor.table)
+                .is_ok_and(|info| DESCRIBED_BY.iter().all(|name| info.column(name).is_some()));
+        Ok(Self { anchor, is_described, cuts, audit, keys: catalog.foreign_keys.clone() })
     }
 
     pub(crate) fn cut(&self, table: &str) -> Option<&CutTable> {

@@ -3,6 +3,7 @@
 mod boundary;
 mod fixture;
 mod inspection;
+mod lineage;
 mod marks;
 mod property;
 mod refuse;

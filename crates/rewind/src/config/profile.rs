@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS langgraph_checkpoints (
 ";
 
 impl Profile {
-    pub(super) fn anchor(self) -> Anchor {
+    pub(crate) fn anchor(self) -> Anchor {
         let own = |text: &str| text.to_owned();
         match self {
             Self::Devs => Anchor {
@@ -67,7 +67,7 @@ impl Profile {
         }
     }
 
-    pub(super) fn tables(self) -> Vec<Table> {
+    pub(crate) fn tables(self) -> Vec<Table> {
         match self {
             Self::Devs => ["agent_logs", "langgraph_checkpoints", "requirements", "tasks"]
                 .map(|name| Table::by_column(name, "created_at"))

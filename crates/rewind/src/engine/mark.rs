@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::moment::{Moment, Named, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot};
 use crate::archive::Archive;
+use crate::lineage::Lineage;
 use crate::order::{self, Format};
 use crate::plan::{Bound, CutOrder, CutTable, Line, Plan};
 use crate::session::quote;
@@ -75,7 +76,7 @@ impl RelationalRollbackEngine {
         let selected: String = own.iter().map(|c| format!(", c.{c}")).collect();
         let grouped =
             if own.is_empty() { String::new() } else { format!(" GROUP BY c.{}", own.join(", c.")) };
-        let everything = Line { bound: Bound::Everything, scope: Vec::new() };
+        let everything = Line { bound: Bound::Everything, scope: Vec::new(), rows: None };
         let counted = Plan::compared(cut, &everything).sql;
         let (order, table) = (quote(order), quote(&cut.info.name));
         let sql = format!(
@@ -91,7 +92,7 @@ impl RelationalRollbackEngine {
 
     /// What [`rollback_to_mark`](Self::rollback_to_mark) would take away now. Nothing is changed.
     pub fn get_mark_snapshot(&self, mark: &Mark, scope: &[(String, Scalar)]) -> Result<RollbackSnapshot> {
-        self.preview(true, |plan| moment_of_mark(plan, mark, scope))
+        self.preview(true, |plan| self.moment_of_mark(plan, mark, scope))
     }
 
     /// Takes the tables back to a mark, as [`rollback_to_task`](Self::rollback_to_task) does to a task.
@@ -105,7 +106,22 @@ impl RelationalRollbackEngine {
         rewind: &Rewind<'_>,
         archive: &mut Archive,
     ) -> Result<RollbackResult> {
-        self.rewind(rewind, archive, &|plan| moment_of_mark(plan, mark, scope))
+        self.rewind(rewind, archive, &|plan| self.moment_of_mark(plan, mark, scope))
+    }
+}
+
+impl RelationalRollbackEngine {
+    /// A mark has the greatest id, which says nothing of a checkpoint that its id sorts below.
+    fn moment_of_mark(&self, plan: &Plan, mark: &Mark, scope: &[Named]) -> Result<Moment> {
+        let moment = moment_of_mark(plan, mark, scope)?;
+        match Lineage::of(&self.session, &self.target, &moment.line.scope)? {
+            Some(lineage) if moment.line.bound != Bound::Everything && !lineage.sorts_by_id() => Err(Diagnosis::new(
+                Code::NoOrder,
+                "The ids of this thread do not sort as their parents do, and a position of tables is known by ids alone.",
+            )
+            .hint("take this thread back by itself: ic rewind targets, then: ic rewind to TASK --yes")),
+            _ => Ok(moment),
+        }
     }
 }
 
@@ -172,6 +188,7 @@ fn moment_of_mark(plan: &Plan, mark: &Mark, scope: &[Named]) -> Result<Moment> {
         line: Line {
             bound: found.map_or(Bound::Everything, |mark| Bound::After(mark.order.clone())),
             scope: values,
+            rows: None,
         },
     })
 }

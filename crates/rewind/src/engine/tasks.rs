@@ -2,13 +2,19 @@
 
 use ic_base::{Code, Diagnosis, Result};
 use rusqlite::Row;
+use rusqlite::types::ValueRef;
 use serde::Serialize;
 
 use super::moment::{Named, is_empty};
 use crate::config::Anchor;
 use crate::error::UnknownTaskError;
+use crate::lineage::Described;
+use crate::plan::Plan;
 use crate::session::{Session, quote};
 use crate::value::Scalar;
+
+/// So much of a checkpoint is read to find its time.
+const BEGINNING: usize = 4096;
 
 /// A task that can be gone back to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,6 +29,9 @@ pub struct Task {
     /// The values of the scope columns.
     #[serde(skip_serializing_if = "is_empty")]
     pub scope: Vec<Named>,
+    /// What its checkpointer says of it, in the database of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub described: Option<Described>,
 }
 
 /// A task as it is asked for: by its key, and by its scope where the key is not enough.
@@ -68,15 +77,23 @@ fn blob_literal(text: &str) -> Option<Vec<u8>> {
 }
 
 /// SQL that selects tasks, to be followed by conditions on `t`.
-fn select(anchor: &Anchor) -> String {
+fn select(plan: &Plan) -> String {
+    let anchor = &plan.anchor;
     let commit =
         anchor.commit.as_ref().map_or_else(|| "NULL".to_owned(), |column| format!("t.{}", quote(column)));
     let scope: String = anchor.scope.iter().map(|column| format!(", t.{}", quote(column))).collect();
     let (key, order, table) = (quote(&anchor.key), quote(&anchor.order), quote(&anchor.table));
-    format!("SELECT t.{key}, t.{order}, {commit}{scope} FROM main.{table} AS t")
+    // The time stands in the first bytes of a checkpoint, which may be large.
+    let described = if plan.is_described {
+        format!(", t.type, substr(t.checkpoint, 1, {BEGINNING}), t.metadata, t.checkpoint_ns")
+    } else {
+        String::new()
+    };
+    format!("SELECT t.{key}, t.{order}, {commit}{scope}{described} FROM main.{table} AS t")
 }
 
-fn from_row(anchor: &Anchor, row: &Row<'_>) -> rusqlite::Result<Task> {
+fn from_row(plan: &Plan, row: &Row<'_>) -> rusqlite::Result<Task> {
+    let anchor = &plan.anchor;
     let scope = anchor.scope.iter().enumerate().map(|(n, column)| Ok((column.clone(), row.get(3 + n)?)));
     let commit = match row.get(2)? {
         Scalar::Null => None,
@@ -87,29 +104,39 @@ fn from_row(anchor: &Anchor, row: &Row<'_>) -> rusqlite::Result<Task> {
         created_at: row.get(1)?,
         commit,
         scope: scope.collect::<rusqlite::Result<_>>()?,
+        described: plan.is_described.then(|| described(row, 3 + anchor.scope.len())).transpose()?,
     })
 }
 
-pub(super) fn all(session: &Session, anchor: &Anchor) -> Result<Vec<Task>> {
-    let sql = format!("{} ORDER BY t.{}, t.{}", select(anchor), quote(&anchor.order), quote(&anchor.key));
-    session.query_all(&sql, &[], |row| from_row(anchor, row))
+/// What the columns from this one on say of a checkpoint.
+fn described(row: &Row<'_>, first: usize) -> rusqlite::Result<Described> {
+    let bytes = |n: usize| {
+        Ok::<_, rusqlite::Error>(match row.get_ref(first + n)? {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+            _ => &[],
+        })
+    };
+    let text = |n: usize| bytes(n).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    Ok(Described::of(&text(0)?, bytes(1)?, bytes(2)?, text(3)?))
+}
+
+pub(super) fn all(session: &Session, plan: &Plan) -> Result<Vec<Task>> {
+    let anchor = &plan.anchor;
+    let sql = format!("{} ORDER BY t.{}, t.{}", select(plan), quote(&anchor.order), quote(&anchor.key));
+    session.query_all(&sql, &[], |row| from_row(plan, row))
 }
 
 /// Tasks that something can be compared with, newest first, at most `limit`; with `scope`, those alone whose first scope column has
 /// this value.
 ///
 /// Errors: `invalid_value` for a scope where the anchor has no scope column.
-pub(super) fn newest(
-    session: &Session,
-    anchor: &Anchor,
-    scope: Option<&str>,
-    limit: u32,
-) -> Result<Vec<Task>> {
+pub(super) fn newest(session: &Session, plan: &Plan, scope: Option<&str>, limit: u32) -> Result<Vec<Task>> {
+    let anchor = &plan.anchor;
     let (order, key) = (quote(&anchor.order), quote(&anchor.key));
     // The database leaves out what `order::check_target` refuses, because the limit counts only tasks that are shown.
     let mut sql = format!(
         "{} WHERE typeof(t.{order}) IN ('integer', 'real', 'text') AND t.{order} NOT IN (9e999, -9e999)",
-        select(anchor)
+        select(plan)
     );
     let mut params = vec![Scalar::Integer(limit.into())];
     if let Some(value) = scope {
@@ -125,7 +152,7 @@ pub(super) fn newest(
         params.push(value);
     }
     sql.push_str(&format!(" ORDER BY t.{order} DESC, t.{key} DESC LIMIT ?1"));
-    session.query_all(&sql, &params, |row| from_row(anchor, row))
+    session.query_all(&sql, &params, |row| from_row(plan, row))
 }
 
 /// SQL: the scope column of `t` has the `value`, which is parameter `n`.
@@ -142,8 +169,9 @@ fn is_in_scope(column: &str, value: &Scalar, n: usize) -> String {
 }
 
 /// Errors: `unknown_task`; `ambiguous_id`; `invalid_value` for a scope column that the anchor does not have.
-pub(super) fn find(session: &Session, anchor: &Anchor, task: &TaskRef) -> Result<Task> {
-    let mut sql = format!("{} WHERE t.{} = ?1", select(anchor), quote(&anchor.key));
+pub(super) fn find(session: &Session, plan: &Plan, task: &TaskRef) -> Result<Task> {
+    let anchor = &plan.anchor;
+    let mut sql = format!("{} WHERE t.{} = ?1", select(plan), quote(&anchor.key));
     let mut scope = Vec::new();
     for (column, value) in &task.scope {
         let Some(column) = anchor.scope.iter().find(|c| c.eq_ignore_ascii_case(column)) else {
@@ -158,7 +186,7 @@ pub(super) fn find(session: &Session, anchor: &Anchor, task: &TaskRef) -> Result
     }
     for key in task.keys() {
         let params: Vec<Scalar> = std::iter::once(key).chain(scope.iter().cloned()).collect();
-        let mut found = session.query_all(&sql, &params, |row| from_row(anchor, row))?;
+        let mut found = session.query_all(&sql, &params, |row| from_row(plan, row))?;
         match (found.pop(), found.pop()) {
             (Some(task), None) => return Ok(task),
             (Some(_), Some(_)) => return Err(ambiguous(anchor, task)),

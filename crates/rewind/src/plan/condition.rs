@@ -4,6 +4,7 @@ use super::column::column_or_rowid;
 use super::table::{CutOrder, CutTable, LastParent};
 use super::{Bound, COMPLETED, Line, Plan, UNDONE};
 use crate::config::Boundary;
+use crate::lineage::Rows;
 use crate::session::quote;
 use crate::value::Scalar;
 
@@ -32,6 +33,7 @@ impl Plan {
             params.push(order.clone());
         }
         params.extend(line.scope.iter().cloned());
+        params.extend(line.rows.as_ref().map(Rows::parameter));
         let sql = self.doomed_sql(cut, line, "c", 0);
         // A statement must not be given parameters that it does not have.
         Condition { sql, params }
@@ -44,6 +46,7 @@ impl Plan {
 
     fn doomed_sql(&self, cut: &CutTable, line: &Line, alias: &str, depth: usize) -> String {
         let sql = match &cut.order {
+            CutOrder::Column(_) if self.is_by_rows(cut, line) => among(line, alias, "doomed"),
             CutOrder::Column(column) => after(line, alias, column, cut.comparison()),
             CutOrder::Follow { parent, on, order, last } => {
                 let inner = format!("p{depth}");
@@ -56,6 +59,7 @@ impl Plan {
                     |parent| self.doomed_sql(parent, line, &inner, depth + 1),
                 );
                 let at_the_end = last.as_ref().and_then(|last| self.is_last_sql(parent, last, line, &inner));
+                let order = order.as_ref().filter(|_| line.rows.is_none());
                 let (own, goes) = match (order, at_the_end) {
                     // The row's own copies of the parent's columns are asked too: their index finds the rows at once.
                     (Some(column), None) => (format!("{} AND ", after(line, alias, column, ">")), above),
@@ -76,6 +80,9 @@ impl Plan {
     /// SQL that is true for the last rows of `parent` that stay; `None` when none stays.
     fn is_last_sql(&self, parent: &str, last: &LastParent, line: &Line, alias: &str) -> Option<String> {
         let Bound::After(_) = line.bound else { return None };
+        if line.rows.is_some() {
+            return Some(among(line, alias, "last"));
+        }
         let (later, order) = (format!("{alias}l"), quote(&last.order));
         let scope = |alias: &str| self.cut(parent).map(|cut| in_scope(cut, line, alias)).unwrap_or_default();
         let apart: String = last
@@ -90,6 +97,11 @@ impl Plan {
             quote(parent),
             scope(&later),
         ))
+    }
+
+    /// Whether the rows of this table go by their parents, and not by their order.
+    pub(crate) fn is_by_rows(&self, cut: &CutTable, line: &Line) -> bool {
+        line.rows.is_some() && cut.info.name == self.anchor.table
     }
 
     /// The rows of `cut` whose order counts: those of the line's scope, audit rows aside.
@@ -113,6 +125,12 @@ fn after(line: &Line, alias: &str, column: &str, comparison: &str) -> String {
         Bound::After(_) => format!("{alias}.{} {comparison} ?1", quote(column)),
         Bound::Everything => format!("{alias}.{} IS NOT NULL", quote(column)),
     }
+}
+
+/// The rows of this list, which is in the parameter after the scope's.
+fn among(line: &Line, alias: &str, list: &str) -> String {
+    let n = usize::from(matches!(line.bound, Bound::After(_))) + line.scope.len() + 1;
+    format!("{alias}.rowid IN (SELECT value FROM json_each(?{n}, '$.{list}'))")
 }
 
 fn in_scope(cut: &CutTable, line: &Line, alias: &str) -> String {

@@ -23,6 +23,18 @@ shape! {
         /// The values of the scope columns, by column: what `ic rewind to --scope K=V` takes. Empty where tasks have no scopes.
         scope: Map<String, Value> =
             task.scope.iter().map(|(column, value)| (column.clone(), scalar(value))).collect(),
+        /// When a checkpoint was made, as its checkpointer wrote it; absent elsewhere.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        time: Option<String> = task.described.as_ref().and_then(|said| said.time.clone()),
+        /// The step of a checkpoint; absent elsewhere.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        step_number: Option<i64> = task.described.as_ref().and_then(|said| said.step),
+        /// What made a checkpoint: input, loop, update or fork; absent elsewhere.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        source: Option<String> = task.described.as_ref().and_then(|said| said.source.clone()),
+        /// The namespace of a checkpoint, empty for the graph's own; absent elsewhere.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        namespace: Option<String> = task.described.as_ref().map(|said| said.namespace.clone()),
     }
 
     /// What was set up.
@@ -111,18 +123,42 @@ shape! {
 
 /// Tasks that a rewind can go to, one a line.
 pub(crate) fn targets(tasks: &[Task]) -> String {
+    if tasks.iter().any(|task| task.described.is_some()) {
+        return checkpoints(tasks);
+    }
     let mut table = Table::new(&["TASK", "ORDER", "COMMIT", "SCOPE"]);
     for task in tasks {
-        let scope: Vec<String> =
-            task.scope.iter().map(|(column, value)| format!("{column}={value}")).collect();
+        let scope = scope_of(task);
         table.row(vec![
             Cell::new(style::STRONG, &task.task_id),
             task.created_at.to_string().into(),
             task.commit.as_deref().unwrap_or_default().into(),
-            scope.join(" ").into(),
+            scope.into(),
         ]);
     }
     table.render("No tasks to rewind to.")
+}
+
+/// Checkpoints of a checkpointer: their ids are their order, and say nothing to a person.
+fn checkpoints(tasks: &[Task]) -> String {
+    let mut table = Table::new(&["TASK", "TIME", "STEP", "SOURCE", "SUBGRAPH", "SCOPE"]);
+    for task in tasks {
+        let said = task.described.clone().unwrap_or_default();
+        table.row(vec![
+            Cell::new(style::STRONG, &task.task_id),
+            said.time.unwrap_or_default().into(),
+            said.step.map(|step| step.to_string()).unwrap_or_default().into(),
+            said.source.unwrap_or_default().into(),
+            said.namespace.into(),
+            scope_of(task).into(),
+        ]);
+    }
+    table.render("No tasks to rewind to.")
+}
+
+fn scope_of(task: &Task) -> String {
+    let scope: Vec<String> = task.scope.iter().map(|(column, value)| format!("{column}={value}")).collect();
+    scope.join(" ")
 }
 
 /// What was set up.
