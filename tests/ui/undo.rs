@@ -304,6 +304,22 @@ fn without_a_ledger_there_is_no_page() {
 }
 
 #[test]
+fn port_zero_is_any_that_is_free() {
+    let world = world();
+    let mut command = world.cli.command(["ui", "--json", "--port", "0"]);
+    let mut page = command.stdout(std::process::Stdio::piped()).spawn().expect("start it");
+    let mut line = String::new();
+    let output = page.stdout.take().expect("a pipe");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("its address");
+    let said: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    let port = said["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port");
+    assert!(port > 0 && said["url"].as_str().is_some_and(|url| url.contains(&format!(":{port}/"))), "{said}");
+    std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens there");
+    interrupt(page.id(), "TERM");
+    assert_eq!(page.wait().expect("its end").code(), Some(0));
+}
+
+#[test]
 fn a_port_that_is_taken_is_named() {
     let world = world();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

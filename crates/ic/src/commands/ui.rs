@@ -17,8 +17,8 @@ use crate::commands::prelude::*;
 
 docs/UI.md shows the pages.")]
 pub(crate) struct Ui {
-    /// The port [default: any that is free]
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    /// The port; 0: any that is free [default: 0]
+    #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     /// Open it in the browser of this desktop
     #[arg(long)]
