@@ -104,7 +104,7 @@ fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: Out
 
 /// Moves a run from where the caller saw it to its next phase, for an executor that cannot go on without.
 ///
-/// Errors: those of [`advance`]; `gate_blocked` if something holds the run back.
+/// Errors: those of [`advance`]; `gate_blocked` if its gate holds the run back, `paused` if it does not advance by itself.
 pub fn one_phase(kernel: &Kernel, run: &Run, kept: &Settings) -> Result<()> {
     let expect = format!("{}@{}", run.phase, run.epoch);
     let request = Request { expect: Some(&expect), ..Request::default() };
@@ -117,9 +117,20 @@ pub fn one_phase(kernel: &Kernel, run: &Run, kept: &Settings) -> Result<()> {
     if outcome.advanced() {
         return Ok(());
     }
-    let message = format!("The run does not get from {} to {}.", outcome.from, outcome.to);
-    let hint = format!("see why: ic gate check {}", run.id.short());
-    Err(Diagnosis::new(Code::GateBlocked, message).hint(hint))
+    let id = run.id.short();
+    let why = outcome.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let message = format!("The run does not get from {} to {}{why}.", outcome.from, outcome.to);
+    let (code, way) = if outcome.event_type == EventType::Pause {
+        (Code::Paused, format!("ic run set {id} --auto-advance true, or ic gate override {id} --reason WHY"))
+    } else {
+        (Code::GateBlocked, format!("ic gate check {id}, or ic gate override {id} --reason WHY"))
+    };
+    Err(Diagnosis::new(code, message)
+        .hint(format!("{way}; then: ic workflow resume {id}"))
+        .detail("run_id", run.id.as_str())
+        .detail("from", outcome.from.as_str())
+        .detail("to", outcome.to.as_str())
+        .detail("reason", outcome.reason.as_deref()))
 }
 
 /// What [`advance`] would do now; nothing is written.

@@ -135,6 +135,11 @@ fn request<'a>(
     }
 }
 
+/// How the reason of a rollback begins that a failed step led to.
+pub(crate) fn reason_of_failure(step: &str) -> String {
+    format!("step {step} failed: ")
+}
+
 fn aimed(
     snapshot: &Snapshot<'_>,
     settings: &Settings,
@@ -162,7 +167,7 @@ fn aimed(
     };
     let failure = workflow.failed_step.as_ref().zip(workflow.error.as_ref()).filter(|_| is_automatic);
     let reason = match (before_steps.as_slice(), failure) {
-        ([], Some((step, error))) => format!("step {step} failed: {error}"),
+        ([], Some((step, error))) => format!("{}{error}", reason_of_failure(step)),
         ([], None) => format!("rollback of the workflow {}", workflow.name),
         (steps, _) => format!("rolled back to before {}", steps.join(" and ")),
     };

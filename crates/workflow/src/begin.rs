@@ -11,7 +11,7 @@ use ic_phase::run::NewRun;
 use ic_phase::{Chain, Run};
 use ic_saga::coverage::{CompensationReport, Coverage};
 use ic_store::Snapshot;
-use ic_worktree::{Settings, Workspace};
+use ic_worktree::{Settings, Warning, Workspace};
 
 use crate::back;
 use crate::begun::is_unfinished;
@@ -93,10 +93,10 @@ pub fn run(
         scope_id: None,
         metadata: serde_json::json!({ "workflow": definition.name }).to_string(),
     };
-    let created =
-        create_with(kernel, &new, Some(&settings.clone().capturing(checkpoints)), |tx, now, run| {
-            table::insert(tx, now, &run.id, &definition.name, &definition.text, &options)
-        })?;
+    let capturing = settings.clone().capturing(checkpoints).of_workflow(&definition.name);
+    let created = create_with(kernel, &new, Some(&capturing), |tx, now, run| {
+        table::insert(tx, now, &run.id, &definition.name, &definition.text, &options)
+    })?;
     for warning in &created.warnings {
         ui.warn(warning);
     }
@@ -200,6 +200,17 @@ pub fn is_rolling_back(kernel: &Kernel, reference: &str) -> Result<bool> {
     Ok(report.status == Status::RollingBack || run.status == ic_phase::RunStatus::RollingBack)
 }
 
+/// Whether the unfinished rollback of this workflow was begun because a step failed, and not because somebody asked for it.
+pub fn is_rolling_back_a_failure(kernel: &Kernel, reference: &str) -> Result<bool> {
+    kernel.read(|snapshot| {
+        let run = kernel.run(snapshot, reference)?;
+        let workflow = table::get(snapshot, &run.id)?;
+        let begun = ic_journal::table::unfinished_of(snapshot, &run.id)?;
+        let reason = begun.and_then(|rollback| rollback.reason).unwrap_or_default();
+        Ok(workflow.failed_step.is_some_and(|step| reason.starts_with(&back::reason_of_failure(&step))))
+    })
+}
+
 impl<'k> Setup<'k> {
     /// The workflow that a call names, if `may` allows the call.
     fn of(&self, reference: &str, overrides: &Overrides, may: May<'_>) -> Result<(Run, Workflow)> {
@@ -244,7 +255,17 @@ impl<'k> Setup<'k> {
             // What ended it is what is told, also when it cannot be recorded.
             let _ = flow.set_state(State::Stopped, None);
         }
-        let failed = match ended? {
+        let ended = match ended {
+            // No step failed: the workflow waits, and its report says for what.
+            Err(error) if matches!(error.code(), Code::Paused | Code::GateBlocked) => {
+                let hint = error.get_hint().unwrap_or_default();
+                let message = format!("{} To resume: {hint}", error.message());
+                ui.warn(&Warning { code: error.code().as_str(), message });
+                return Ok(flow.report(Status::Stopped));
+            }
+            ended => ended?,
+        };
+        let failed = match ended {
             Ended::Completed => {
                 flow.capture("after the last step", true, ui);
                 flow.set_state(State::Completed, None)?;

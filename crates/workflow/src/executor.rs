@@ -242,7 +242,7 @@ impl Flow<'_> {
             if self.run.chain.require(&machine::destination(&self.run, &skipped)?)? > target {
                 return Ok(());
             }
-            let settings = self.settings.clone().capturing(self.checkpoints);
+            let settings = self.settings.clone().capturing(self.checkpoints).of_workflow(&self.workflow.name);
             advance::one_phase(self.kernel, &self.run, &settings)?;
             self.run = self.saga.run()?;
         }

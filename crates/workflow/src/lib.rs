@@ -22,7 +22,9 @@ mod show;
 pub mod table;
 
 pub use above::ABOVE;
-pub use begin::{Setup, is_rolling_back, last, plan, require_startable, resume, rollback, run};
+pub use begin::{
+    Setup, is_rolling_back, is_rolling_back_a_failure, last, plan, require_startable, resume, rollback, run,
+};
 pub use definition::Definition;
 pub use flow::Ui;
 pub use options::{Overrides, check};

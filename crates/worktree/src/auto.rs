@@ -74,6 +74,8 @@ impl Taken {
 
     /// Captures the tree of a project for a run, where the settings say so, and looks where a configured state database is.
     pub fn take(kernel: &Kernel, settings: &Settings, project_dir: &std::path::Path, link: Link) -> Self {
+        let workflow = link.workflow.clone().or_else(|| settings.workflow.clone());
+        let link = Link { workflow, ..link };
         let captured = settings.checkpointing.auto.then(|| capture(kernel, settings, project_dir, link));
         let mut taken = match captured {
             Some(Ok((shot, held))) => {

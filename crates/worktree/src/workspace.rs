@@ -29,6 +29,8 @@ pub struct Settings {
     pub allow_unsafe_root: bool,
     /// How long locks are waited for.
     pub busy_timeout: Duration,
+    /// The workflow that what is captured along the way belongs to.
+    pub workflow: Option<String>,
 }
 
 impl Settings {
@@ -48,6 +50,7 @@ impl Settings {
             home,
             allow_unsafe_root: false,
             busy_timeout,
+            workflow: None,
         }
     }
 
@@ -65,6 +68,13 @@ impl Settings {
     #[must_use]
     pub fn capturing(mut self, wanted: bool) -> Self {
         self.checkpointing.auto &= wanted;
+        self
+    }
+
+    /// The same, for what a workflow of this name captures.
+    #[must_use]
+    pub fn of_workflow(mut self, name: &str) -> Self {
+        self.workflow = Some(name.to_owned());
         self
     }
 }

@@ -341,3 +341,34 @@ steps:
         ("active".to_owned(), vec!["one".to_owned()])
     );
 }
+
+/// A run that does not advance by itself holds its workflow between two phases: no failure, and the report says what it waits for.
+#[test]
+fn a_paused_run_stops_its_workflow_with_a_report() {
+    let project = project(
+        "name: waits
+steps:
+  - {id: a, phase: first, run: 'until test -e ../go; do sleep 0.02; done', compensate: skip}
+  - {id: b, phase: second, run: 'echo b > b.txt', compensate: skip}
+",
+    );
+    let words = crate::support::args("workflow run flow.yaml --json");
+    let mut command = project.command(words);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().expect("start ic");
+    ic_testkit::wait_for("the step runs", || {
+        project.run("workflow show @ --json").stdout.contains("running")
+    });
+    project.ok("run set @ --auto-advance false");
+    touch(&project, "go");
+    let outcome = ic_testkit::Outcome::at_end_of(child);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(1), ""), "{outcome:?}");
+    let report = outcome.json();
+    assert_eq!((&report["status"], states(&report)), (&"stopped".into(), vec!["succeeded", "pending"]));
+    let warning = report["warnings"].as_array().and_then(|all| all.last()).expect("a warning").clone();
+    let message = warning["message"].as_str().expect("a text");
+    assert_eq!(warning["code"], "paused");
+    assert!(message.contains("from first to second") && message.contains("--auto-advance true"), "{message}");
+    project.ok("run set @ --auto-advance true");
+    assert_eq!(call(&project, "workflow resume @", 0)["status"], "completed");
+}

@@ -180,9 +180,30 @@ steps:
     let why = report["rollback"]["error"].as_str().expect("why");
     assert!(why.contains("one.txt (changed after checkpoint") && !why.contains("more"), "{why}");
     assert_eq!(content(&project, "one.txt").as_deref(), Some("by hand\n"));
-    call(&project, "workflow resume @ --force-files --yes", 1);
+    call(&project, "workflow resume @ --force-files --yes", 0);
     assert_eq!(
         (content(&project, "log.txt").as_deref(), content(&project, "one.txt"), content(&project, "two.txt")),
         (Some("before\n"), None, None)
     );
+}
+
+/// What was asked for and is finished now exits as if it had been finished at once; what a failed step led to is a failure still.
+#[test]
+fn a_requested_rollback_that_a_resume_finishes_is_done() {
+    const FLOW: &str = "name: w
+steps:
+  - {id: a, phase: p, run: 'test ! -e ../broken', compensate: {shell: 'test -e ../net'}}
+";
+    let project = project(FLOW);
+    run(&project, "", 0);
+    assert_eq!(project.run("workflow rollback --yes --json").code, Some(4));
+    touch(&project, "net");
+    let report = call(&project, "workflow resume @ --yes", 0);
+    assert_eq!(report["status"], "rolled_back");
+    let project = self::project(FLOW);
+    touch(&project, "broken");
+    assert_eq!(project.run("workflow run flow.yaml --on-failure rollback --json").code, Some(4));
+    touch(&project, "net");
+    let report = call(&project, "workflow resume @ --yes", 1);
+    assert_eq!((&report["status"], &report["failed_step"]), (&"rolled_back".into(), &"a".into()));
 }

@@ -298,3 +298,49 @@ fn a_step_may_not_set_what_is_set_for_it() {
     let project = project("name: forged\nsteps:\n  - {id: a, phase: p, run: 'true', env: {IC_RUN: x}}\n");
     assert_eq!(project.refused("workflow run flow.yaml"), (3, "invalid_workflow".to_owned()));
 }
+
+fn text(value: &serde_json::Value) -> &str {
+    value.as_str().expect("a text")
+}
+
+/// The smallest workflow: a file that names nothing but commands.
+#[test]
+fn a_file_of_commands_alone_is_a_workflow() {
+    let project = project(
+        "steps: [{run: 'echo hello > hello.txt'}, {run: 'test -e hello.txt'}, {id: step-4, run: 'true'}, {run: 'true'}]",
+    );
+    let report = run(&project, "", 0);
+    assert_eq!((&report["workflow"], &report["status"]), (&"flow".into(), &"completed".into()));
+    let ids: Vec<&str> =
+        report["steps"].as_array().expect("steps").iter().map(|step| text(&step["id"])).collect();
+    assert_eq!(
+        ids,
+        ["step-1", "step-2", "step-4", "step-4-2"],
+        "an id that another step names is passed over"
+    );
+    assert_eq!(report["steps"][0]["phase"], "executing");
+    assert_eq!(content(&project, "hello.txt").as_deref(), Some("hello\n"));
+    // What it was called is kept: a rollback and a resume read the file again.
+    assert_eq!(call(&project, "workflow rollback --yes", 0)["workflow"], "flow");
+    assert_eq!(call(&project, "workflow resume @", 0)["status"], "completed");
+    let refused = project.run("workflow checkpoints prune --json");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(3), "usage"));
+    assert!(refused.stderr.contains("did you mean ic checkpoint prune?"), "{refused:?}");
+}
+
+#[test]
+fn every_checkpoint_of_a_workflow_carries_its_name() {
+    let project = repository(
+        "name: named\nsteps:\n  - {id: a, phase: first, run: 'echo 1 > a'}\n  - {id: b, phase: second, run: 'echo 2 > a'}\n",
+    );
+    let report = run(&project, "", 0);
+    let all = project.json(&format!("workflow checkpoints {}", text(&report["run_id"])));
+    let all = all.as_array().expect("checkpoints");
+    let (steps, others): (Vec<_>, Vec<_>) = all.iter().partition(|one| one["step"].is_string());
+    assert!(steps.len() == 2 && others.len() >= 2, "the first one, and those of advances: {all:?}");
+    for checkpoint in all {
+        assert_eq!(checkpoint["workflow"], "named", "{checkpoint}");
+    }
+    let named = project.json("workflow checkpoints --workflow named");
+    assert_eq!(named.as_array().map(Vec::len), Some(all.len()));
+}

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use ic_base::Result;
 use ic_base::graph::Graph;
+use ic_base::{Label, Result};
 use ic_kernel::config::explain::key as quoted;
 use ic_kernel::config::scalar::Scalar;
 use serde::de::IgnoredAny;
@@ -16,6 +16,12 @@ use super::file::{self, File, Loose, MAX_STEPS, Text};
 use super::value::{At, argv, choice, directory, environment, label, prose, retries, script, timeout};
 use super::{Definition, LAST_PHASE, OnFailure, Run, Shell, Step, Strategy};
 
+/// The name of a workflow that has none, where its file has none that would do either.
+const NAME: &str = "workflow";
+
+/// The phase of steps that name none: where the default chain of runs has work done.
+const PHASE: &str = "executing";
+
 /// More phases than the ledger takes in a chain.
 const MAX_PHASES: usize = 1_000;
 
@@ -24,11 +30,10 @@ const NAMED: usize = 8;
 
 /// The definition that `file`, at `path`, is; `text` is what it was read from. Errors: `invalid_workflow`.
 pub(super) fn definition(path: &Path, file: File, text: &str) -> Result<Definition> {
-    let Some(name) = file.name.0 else {
-        return Err(invalid(path, Some((1, 1)), "the workflow has no name")
-            .hint("begin it with a line like this: name: feature-dev"));
+    let name = match file.name.0 {
+        Some(name) => label(path, "the workflow's name", name)?,
+        None => name_of(path),
     };
-    let name = label(path, "the workflow's name", name)?;
     let goal = file.goal.0.map(|goal| prose(path, "the goal", goal)).transpose()?;
     let on_failure = file.on_failure.0.map(|text| choice(path, &text, &OnFailure::ALL, OnFailure::as_str));
     let strategy = file.strategy.0.map(|text| choice(path, &text, &Strategy::ALL, Strategy::as_str));
@@ -40,12 +45,28 @@ pub(super) fn definition(path: &Path, file: File, text: &str) -> Result<Definiti
         }
         Some(steps) => return Err(At::new(path, &steps).wrong("the workflow has no steps")),
         None => {
-            return Err(invalid(path, Some((1, 1)), "the workflow has no steps")
-                .hint("as in: steps: [{id: plan, phase: planned, run: ./plan.sh}]"));
+            return Err(
+                invalid(path, Some((1, 1)), "the workflow has no steps").hint("as in: steps: [{run: make}]")
+            );
         }
     };
     let goal = goal.unwrap_or_else(|| name.clone());
     Ok(Definition { name, goal, phases, steps, on_failure, strategy, text: text.to_owned() })
+}
+
+/// The name of a workflow whose file names none: that of the file, without its ending. A run keeps the name, and is read again under it.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name);
+    Label::parse("the workflow's name", name)
+        .map_or_else(|_| NAME.to_owned(), |name| name.as_str().to_owned())
+}
+
+/// The name of a step that names none: its place, from 1. An id that another step names is passed over.
+fn default_id(index: usize, given: &HashSet<String>) -> String {
+    let own = format!("step-{}", index + 1);
+    let mut ids = std::iter::once(own.clone()).chain((2..).map(|n| format!("{own}-{n}")));
+    ids.find(|id| !given.contains(id)).unwrap_or(own)
 }
 
 /// The steps with their needs, and the chain of phases.
@@ -56,13 +77,14 @@ fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>, shell: &Shell) -> Resu
     let (mut steps, mut wants) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()));
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut chain = Chain { path, phases: Vec::new(), begins: HashMap::new() };
+    let given = list.iter().filter_map(|step| step.value.id.0.as_ref()).map(|id| id.value.clone()).collect();
     for (index, raw) in list.into_iter().enumerate() {
         let at = At::new(path, &raw);
         let mut raw = raw.value;
-        let Some(id) = raw.id.0.take() else {
-            return Err(at.wrong("the step has no id").hint("give it a name: id: plan"));
+        let (here, id) = match raw.id.0.take() {
+            Some(id) => (At::new(path, &id), label(path, "the step's id", id)?),
+            None => (at, default_id(index, &given)),
         };
-        let (here, id) = (At::new(path, &id), label(path, "the step's id", id)?);
         if let Some(twin) = places.insert(id.clone(), index) {
             let twin: &Step = &steps[twin];
             return Err(here.wrong(&format!(
@@ -71,7 +93,7 @@ fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>, shell: &Shell) -> Resu
                 twin.line
             )));
         }
-        let phase = chain.phase_of(at, raw.phase.0.take())?;
+        let phase = chain.phase_of(raw.phase.0.take())?;
         wants.push(raw.needs.0.take().unwrap_or_default());
         steps.push(step(path, at, id, phase, raw, shell)?);
     }
@@ -159,13 +181,14 @@ struct Chain<'f> {
 }
 
 impl Chain<'_> {
-    /// The phase of the next step, which begins `at`: the one it names, else that of the step before.
-    fn phase_of(&mut self, at: At<'_>, named: Option<Text>) -> Result<String> {
+    /// The phase of the next step: the one it names, else that of the step before, else [`PHASE`].
+    fn phase_of(&mut self, named: Option<Text>) -> Result<String> {
         let Some(text) = named else {
-            return self.phases.last().cloned().ok_or_else(|| {
-                at.wrong("the first step names no phase")
-                    .hint("say where the run begins, as in: phase: planned")
-            });
+            if self.phases.is_empty() {
+                self.begins.insert(PHASE.to_owned(), 0);
+                self.phases.push(PHASE.to_owned());
+            }
+            return Ok(self.phases.last().cloned().unwrap_or_default());
         };
         let at = At::new(self.path, &text);
         let phase = label(self.path, "the phase", text)?;

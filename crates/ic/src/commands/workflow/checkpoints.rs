@@ -29,6 +29,21 @@ pub(crate) struct Checkpoints {
 impl Checkpoints {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         input::optional_label("--workflow", self.workflow.as_deref())?;
+        // Seed 000 names these verbs here; a run is never called so.
+        if let Some(verb) =
+            self.run.as_deref().filter(|word| matches!(*word, "prune" | "list" | "create" | "info"))
+        {
+            let hint = if verb == "list" {
+                "ic workflow checkpoints [RUN]"
+            } else {
+                &format!("ic checkpoint {verb}")
+            };
+            return Err(Diagnosis::new(
+                Code::Usage,
+                format!("{verb} is no run; checkpoints are made by more than workflows, and have verbs of their own."),
+            )
+            .hint(format!("did you mean {hint}?")));
+        }
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;

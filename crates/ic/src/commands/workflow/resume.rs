@@ -18,7 +18,8 @@ use crate::signals;
   ic workflow resume @
   ic workflow resume @ --on-failure rollback --yes    # roll back instead
 
-Exit codes are those of ic workflow run. An unfinished rollback is finished first; it asks, unless --yes.")]
+Exit codes are those of ic workflow run; a rollback that was asked for exits with 0 once it is finished. An unfinished
+rollback is finished first; it asks, unless --yes.")]
 pub(crate) struct Resume {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
@@ -49,9 +50,13 @@ impl Resume {
         {
             return Ok(Exit::No);
         }
+        // What was asked for and is done now exits as `workflow rollback` does.
+        let is_asked_for = ic_workflow::is_rolling_back(&kernel, &self.run)?
+            && !ic_workflow::is_rolling_back_a_failure(&kernel, &self.run)?;
+        let rolled_back = if is_asked_for { Exit::Done } else { Exit::No };
         let overrides =
             Overrides { force: self.forced.decided(), ..self.choices.overrides(signals::interrupted()?) };
-        go(session, &kernel, &self.run, &overrides, ic_workflow::resume, Exit::No)
+        go(session, &kernel, &self.run, &overrides, ic_workflow::resume, rolled_back)
     }
 }
 

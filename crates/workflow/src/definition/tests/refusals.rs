@@ -36,9 +36,9 @@ fn steps(steps: &[&str]) -> String {
 #[test]
 fn what_is_no_workflow_is_refused() {
     for (text, place, says) in [
-        ("", (1, 1), "the workflow has no name"),
-        ("# nothing\n", (1, 1), "the workflow has no name"),
-        ("steps: []\n", (1, 1), "the workflow has no name"),
+        ("", (1, 1), "the workflow has no steps"),
+        ("# nothing\n", (1, 1), "the workflow has no steps"),
+        ("steps: []\n", (1, 8), "the workflow has no steps"),
         ("hello\n", (1, 1), "a mapping is expected, as in `key: value`"),
         ("- a\n", (1, 1), "a mapping is expected, as in `key: value`"),
         ("name: n\n", (1, 1), "the workflow has no steps"),
@@ -47,7 +47,7 @@ fn what_is_no_workflow_is_refused() {
         ("name: n\nsteps: {}\n", (2, 8), "a list is expected, as in [a, b]"),
         ("name: n\nsteps: a\n", (2, 8), "a list is expected, as in [a, b]"),
         ("name: n\nsteps: [a]\n", (2, 9), "a mapping is expected, as in `key: value`"),
-        ("name: n\nsteps: [{}]\n", (2, 9), "the step has no id"),
+        ("name: n\nsteps: [{}]\n", (2, 9), "the step `step-1` has no command"),
         ("name:\n", (1, 5), "nothing where a single text is expected"),
         ("name: [n]\n", (1, 7), "a single text is expected"),
         ("name: ' '\n", (1, 7), "the workflow's name must not be empty"),
@@ -253,9 +253,8 @@ fn compensations_that_are_none_are_refused() {
 #[test]
 fn names_that_do_not_fit_together_are_refused() {
     for (list, place, says) in [
-        (&["id: a, run: x"][..], (3, 3), "the first step names no phase"),
         (
-            &["id: a, phase: done, run: x"],
+            &["id: a, phase: done, run: x"][..],
             (3, 18),
             "the phase `done` ends every chain, and no step runs in it",
         ),
