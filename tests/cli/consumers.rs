@@ -175,6 +175,29 @@ fn a_follower_tries_a_failed_event_again_and_then_goes_past_it() {
     assert!(said.contains("exit status 5 on event 2") && said.contains("Retrying in 1s"), "{said}");
 }
 
+/// Also where nobody looks at a terminal: an event that fails again and again is not silent.
+#[test]
+fn a_follower_says_each_failure_in_json_too() {
+    let project = project();
+    let each = "echo $IC_EVENT_SEQ >> seen; test $IC_EVENT_SEQ != 2 || test -e mended || exit 5";
+    let child = consumer(&project, each, &["--follow", "--format", "json"]);
+    wait_for("the event is tried again", || lines(&project, "seen").len() >= 3);
+    assert_eq!(at(&project, "c"), 1, "the cursor stays before it");
+    std::fs::write(project.root().join("mended"), "").expect("mend it");
+    wait_for("the rest is handled", || at(&project, "c") == 4);
+    signal_group(&child, "TERM");
+    let output = child.wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let warnings: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let failures = lines(&project, "seen").iter().filter(|seq| *seq == "2").count() - 1;
+    assert!(failures >= 2 && warnings.len() == failures, "{failures} failures: {said}");
+    for warning in &warnings {
+        let (code, message) =
+            (&warning["warning"]["code"], warning["warning"]["message"].as_str().expect("a text"));
+        assert!(code == "consumer_failed" && message.contains("exit status 5 on event 2"), "{warning}");
+    }
+}
+
 #[test]
 fn interrupted_the_running_command_ends_and_its_event_is_left() {
     for signal in signals::that_end() {

@@ -223,6 +223,16 @@ impl Output {
         }
     }
 
+    /// Prints a warning on stderr at once, also in JSON: `{"warning": {"code", "message"}}`. For a call that may never answer.
+    pub(crate) fn warn_now(&self, code: Code, message: &str) {
+        if self.format == Format::Text || self.capture.is_some() {
+            return self.warn_beside_text(message);
+        }
+        if !self.quiet {
+            print_warning(code, message);
+        }
+    }
+
     /// Has a warning follow the answer, also in JSON, where it is a line on stderr: `{"warning": {"code", "message"}}`. A call that fails
     /// has it in its error: [`Self::with_reservation`].
     pub(crate) fn warn_after(&self, code: Code, message: String) {
@@ -248,11 +258,7 @@ impl Output {
         if self.format == Format::Text {
             return self.warn(&message);
         }
-        let line = WarningJson { warning: WarningBody { code: code.as_str(), message: &message } };
-        let mut line = serde_json::to_vec(&line).unwrap_or_default();
-        escape_controls(&mut line);
-        // With stderr gone there is nobody left to warn.
-        let _ = writeln!(io::stderr().lock(), "{}", String::from_utf8_lossy(&line));
+        print_warning(code, &message);
     }
 
     fn json(&mut self, record: &impl Serialize) -> Result<()> {
@@ -319,6 +325,14 @@ impl Output {
             other => other.while_doing(|| "writing to standard output".to_owned()),
         }
     }
+}
+
+fn print_warning(code: Code, message: &str) {
+    let line = WarningJson { warning: WarningBody { code: code.as_str(), message } };
+    let mut line = serde_json::to_vec(&line).unwrap_or_default();
+    escape_controls(&mut line);
+    // With stderr gone there is nobody left to warn.
+    let _ = writeln!(io::stderr().lock(), "{}", String::from_utf8_lossy(&line));
 }
 
 /// Whether standard output is a terminal that was closed: its reader is gone, as that of a closed pipe is. A closed terminal no

@@ -23,8 +23,8 @@ const STEP: i64 = 1_000;
 ///
 /// With --cursor the position is kept under a name, for ever. The cursor moves once the lines are printed: a reader
 /// that dies after that has lost them. To lose no event, let --each run a command for each: the cursor moves past an
-/// event when its command exits with 0. A failure ends with exit 1; --follow retries after 1 s, then 2 s, 4 s, up to a
-/// minute. Ctrl-C, SIGTERM and a closed terminal wait for the running command and do not move past its event, so a
+/// event when its command exits with 0. A failure ends with exit 1; --follow says each failure on standard error, and retries
+/// after 1 s, then 2 s, 4 s, up to a minute. Ctrl-C, SIGTERM and a closed terminal wait for the running command and do not move past its event, so a
 /// command may see an event twice; a second Ctrl-C ends ic at once and leaves the command running. Or read with --peek,
 /// and commit what you have handled: ic events cursor commit.
 ///
@@ -185,7 +185,7 @@ impl Tail {
         let delivery = Delivery { command, limit: self.limit, follow, interrupted };
         let end = consume::deliver(kernel, &held, &delivery, encode, |failure, delay| {
             let delay = humantime::format_duration(delay);
-            session.output.warn(&format!("{} Retrying in {delay}.", failure.message()));
+            session.output.warn_now(failure.code(), &format!("{} Retrying in {delay}.", failure.message()));
         })?;
         Ok(match end {
             End::Done => Exit::Done,
