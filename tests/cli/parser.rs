@@ -155,7 +155,25 @@ fn what_could_stand_there_is_named() {
         ("advance @", "did you mean ic run advance?"),
         ("artifact add", "did you mean ic run artifact?"),
         ("resume @", "did you mean ic rollback resume, ic workflow resume, or ic rewind resume?"),
-        ("show x", "possible commands: status, log"),
+        ("show x", "did you mean ic log, ic run status, or ic checkpoint show?"),
+        ("restore", "did you mean ic checkpoint restore or ic undo?"),
+        ("revert", "did you mean ic undo?"),
+        ("verify", "did you mean ic checkpoint verify or ic events verify?"),
+        ("prune", "did you mean ic checkpoint prune?"),
+        ("gc", "did you mean ic checkpoint prune?"),
+        ("start", "did you mean ic dispatch start, ic run create, or ic workflow run?"),
+        ("list", "did you mean ic log or ic run list?"),
+        ("--json ls", "did you mean ic log or ic run list?"),
+        ("save", "did you mean ic checkpoint create?"),
+        ("snapshot", "did you mean ic checkpoint create?"),
+        ("search x", "did you mean ic log, ic blame, or ic ui?"),
+        ("export", "did you mean ic backup or ic events tail --format jsonl?"),
+        ("workflow checkpoint info x", "did you mean ic checkpoint?"),
+        ("log -n 5", "did you mean --limit?"),
+        ("log -p", "ic checkpoint diff"),
+        ("undo -n", "did you mean --dry-run?"),
+        ("undo -y", "did you mean --yes?"),
+        ("events tail -f", "did you mean --follow?"),
         ("run skip @", "as in: ic run skip @ "),
         ("run create", "ic run create --goal "),
         ("completions tcsh", "possible values: bash, zsh, fish"),
@@ -171,6 +189,29 @@ fn what_could_stand_there_is_named() {
     }
     for line in ["help run rollback", "run help rollback", "run rollback --help"] {
         assert!(project.ok(line).contains("ic run rollback @ --to-phase planned"), "{line}");
+    }
+}
+
+/// What is proposed instead of a word of other tools must be there.
+#[test]
+fn every_command_that_is_meant_exists() {
+    let project = Project::new();
+    for word in
+        "restore revert verify prune start list show save search export diff history delete create doctor"
+            .split(' ')
+    {
+        let error = project.run(&format!("{word} --format json")).stderr;
+        let hint = error.split("did you mean ").nth(1).and_then(|rest| rest.split('?').next());
+        let hint = hint.unwrap_or_else(|| panic!("{word}: {error}"));
+        for command in hint.split(", ").flat_map(|part| part.split(" or ")) {
+            let words = command
+                .trim_start_matches("or ")
+                .split(' ')
+                .skip(1)
+                .take_while(|word| !word.starts_with('-'));
+            let help = project.run_words(words.chain(["--help"]));
+            assert_eq!(help.code, Some(0), "{word}: {command}: {help:?}");
+        }
     }
 }
 

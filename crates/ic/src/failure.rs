@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
@@ -84,7 +85,9 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
         }
         _ => first_sentence(&error.to_string()),
     };
-    let suggestion =
+    let unknown = context(ContextKind::InvalidSubcommand);
+    let meant = unknown.as_deref().and_then(|word| meant(arguments, word));
+    let suggestion = meant.or_else(|| {
         [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
             .into_iter()
             .find_map(|kind| match error.get(kind)? {
@@ -92,14 +95,14 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
                 ContextValue::Strings(texts) => did_you_mean(texts.iter().rev().cloned().collect()),
                 ContextValue::String(text) => did_you_mean(vec![text.clone()]),
                 _ => None,
-            });
+            })
+    });
     let values = context(ContextKind::ValidValue).filter(|values| !values.is_empty());
     let values = values.map(|values| format!("possible values: {values}"));
     let hint = match (suggestion, values) {
         (Some(suggestion), Some(values)) => Some(format!("{suggestion} {values}")),
         (suggestion, values) => suggestion.or(values),
     };
-    let unknown = context(ContextKind::InvalidSubcommand);
     let hint = hint
         .or_else(|| match error.kind() {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
@@ -110,7 +113,8 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
                 example(arguments).map(|example| format!("as in: {example}; all options: --help"))
             }
             ErrorKind::UnknownArgument => {
-                without_flag(arguments, context(ContextKind::InvalidArg).as_deref())
+                let flag = context(ContextKind::InvalidArg);
+                without_flag(arguments, flag.as_deref()).or_else(|| short_flag(arguments, flag.as_deref()))
             }
             _ => None,
         })
@@ -120,6 +124,58 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
         _ => Code::Usage,
     };
     Diagnosis::new(code, message).hint(hint)
+}
+
+/// What a word is for that other tools have and we have not, or that is nearer to another one of ours than to the one that is meant.
+fn meant(arguments: &[OsString], word: &str) -> Option<String> {
+    // Below a noun its own verbs are nearest.
+    let is_first = arguments.iter().skip(1).find(|argument| !argument.as_bytes().starts_with(b"-"));
+    if is_first.is_none_or(|first| first != word) {
+        return (word == "checkpoint").then(|| "did you mean ic checkpoint?".to_owned());
+    }
+    let found = MEANT.iter().find(|(words, _)| words.split(' ').any(|other| other == word))?;
+    did_you_mean(found.1.iter().map(|&command| command.to_owned()).collect())
+}
+
+/// Words of other tools, and what they are for here.
+const MEANT: &[(&str, &[&str])] = &[
+    ("restore checkout", &["ic checkpoint restore", "ic undo"]),
+    ("revert back reset rewind-to rollback-to", &["ic undo"]),
+    ("verify fsck", &["ic checkpoint verify", "ic events verify"]),
+    ("prune gc clean vacuum", &["ic checkpoint prune"]),
+    ("start begin", &["ic dispatch start", "ic run create", "ic workflow run"]),
+    ("list ls", &["ic log", "ic run list"]),
+    ("show", &["ic log", "ic run status", "ic checkpoint show"]),
+    ("save snapshot commit stash", &["ic checkpoint create"]),
+    ("search find grep", &["ic log", "ic blame", "ic ui"]),
+    ("export dump", &["ic backup", "ic events tail --format jsonl"]),
+    ("diff", &["ic checkpoint diff"]),
+    ("history", &["ic log", "ic run history"]),
+    ("delete remove rm", &["ic checkpoint delete"]),
+    ("create new", &["ic run create"]),
+    ("doctor", &["ic hooks doctor", "ic health"]),
+];
+
+/// A short flag of other tools: the long one of this verb that does it.
+fn short_flag(arguments: &[OsString], flag: Option<&str>) -> Option<String> {
+    let long: &[&str] = match flag? {
+        "-n" => &["limit", "dry-run", "name"],
+        "-y" => &["yes"],
+        "-f" => &["follow", "force"],
+        "-a" => &["all"],
+        "-m" => &["reason", "message", "name", "goal"],
+        "-p" if innermost(&whole_tree(), arguments.iter()).get_name() == "log" => {
+            return Some(
+                "what a point changed: ic checkpoint diff; what an undo would change: ic undo --dry-run"
+                    .to_owned(),
+            );
+        }
+        _ => return None,
+    };
+    let tree = whole_tree();
+    let known = innermost(&tree, arguments.iter());
+    let is_known = |name: &&&str| known.get_arguments().any(|argument| argument.get_long() == Some(**name));
+    long.iter().find(is_known).map(|name| format!("did you mean --{name}?"))
 }
 
 /// What can follow the nouns that were given, before the `unknown` word: `possible commands: create, list, ...`.

@@ -34,7 +34,7 @@ use crate::commands::rolling::{Forced, Layer, Rolling};
 undone: the conflict is named, and nothing changes. Exit 4 when a step failed: the run stays closed until ic rollback
 resume or abort ends it; and when something of a dispatch that alone is undone stays: it does not count as undone.")]
 pub(crate) struct Undo {
-    /// The point to go back to: dispatch:ID, step:NAME, checkpoint:ID, phase:P, created, or the end of an id
+    /// The point to go back to: prompt:ID, dispatch:ID, step:NAME, checkpoint:ID, phase:P, created, or the end of an id
     point: Option<String>,
     /// Undo this dispatch alone; keep what others did since
     #[arg(long, value_name = "DISPATCH", conflicts_with = "point")]
