@@ -84,11 +84,48 @@ fn each_path_exists() {
         if !is_path {
             continue;
         }
-        let path = root().join(&span);
+        // A test is named behind its file.
+        let path = root().join(span.split("::").next().unwrap_or_default());
         assert!(path.exists(), "there is no {span}");
         seen += 1;
     }
     assert!(seen > 35, "{seen} paths");
+}
+
+#[test]
+fn each_test_is_in_its_file() {
+    let named: Vec<String> = spans().into_iter().filter(|span| span.contains(".rs::")).collect();
+    for span in &named {
+        let (file, test) = span.split_once("::").expect("a file and a test");
+        let source = std::fs::read_to_string(root().join(file)).unwrap_or_else(|e| panic!("{span}: {e}"));
+        let at = source.find(&format!("fn {test}(")).unwrap_or_else(|| panic!("{file} has no {test}"));
+        // The attribute stands on a line before it, after those of a proptest too.
+        let before: Vec<&str> = source[..at].lines().rev().take(4).collect();
+        assert!(before.iter().any(|line| line.trim() == "#[test]"), "{span} is no test");
+    }
+    assert!(named.len() > 60, "{} tests", named.len());
+}
+
+#[test]
+fn each_promise_has_a_test_or_says_why_not() {
+    let page = std::fs::read_to_string(docs("SEEDS.md")).expect("docs/SEEDS.md");
+    let parts: Vec<&str> = page.split("### Promise by promise").skip(1).collect();
+    assert_eq!(parts.len(), 5, "one for each seed");
+    let mut without = Vec::new();
+    for part in parts {
+        let rows =
+            part.split("\n## ").next().unwrap_or_default().lines().filter(|line| line.starts_with("| "));
+        let rows: Vec<&str> = rows.skip(1).collect();
+        assert!(rows.len() >= 10, "{rows:?}");
+        for row in rows {
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+            assert_eq!(cells.len(), 3, "{row}");
+            if !cells[2].contains(".rs::") {
+                without.push(cells[0].trim());
+            }
+        }
+    }
+    assert_eq!(without, ["discovery layer", "TypeScript compiles, jest passes, branch coverage of 95 %"]);
 }
 
 /// Every source of a crate, one after the other.
