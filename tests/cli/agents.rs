@@ -294,7 +294,8 @@ fn in_the_agents_own_shell_its_session_is_meant_and_a_sprint_elsewhere() {
     let own = project.json("session list")[0]["run_id"].clone();
     let inside = |line: &str| project.run_with("CLAUDE_CODE_SESSION_ID", "s-1", line);
     assert_eq!(inside("run status @ --json").json()["id"], own);
-    assert_eq!(inside("undo --dry-run --json").json()["run_id"], own);
+    // The prompt that asks is never meant.
+    assert_eq!(inside("undo --dry-run --json").error(), "nothing_to_undo");
     assert_eq!(
         project.run_with("CLAUDE_CODE_SESSION_ID", "unheard-of", "run status @ --json").json()["id"],
         sprint.as_str()

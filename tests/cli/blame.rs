@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::agents::{Said, captured, in_git, say};
 use crate::support::Project;
 
-/// What a client says of a tool call.
+/// What a client says of a tool call that names no prompt: it belongs to the one that is worked on.
 pub(crate) fn call(session: &str, event: &str, id: &str, tool: &str, input: Value) -> Said {
-    let mut said = Said::new("claude-code", session, event).prompt(&format!("p-{session}"), "");
+    let mut said = Said::new("claude-code", session, event);
     said.payload["tool_name"] = json!(tool);
     said.payload["tool_use_id"] = json!(id);
     said.payload["tool_input"] = input;

@@ -134,7 +134,9 @@ fn it_needs_no_ledger_that_can_be_read_and_no_prompt() {
     let mut said = call("claude-code", "rm -rf src data");
     said.payload["session_id"] = json!("s-of-nobody");
     let answer = say(&project, &said);
-    assert!(decision(&answer).1.contains("src (not captured), data (not captured)"), "{answer}");
+    // Its first call begins its work, with a look at the tree: what that has can be restored.
+    let why = decision(&answer).1;
+    assert!(why.contains("data (ignored)") && !why.contains("src"), "{answer}");
     std::fs::write(project.cli.db(), "this is no ledger").expect("an accident");
     for command in ["rm -rf src", "git reset --hard", "rm a.txt .env"] {
         assert_eq!(decision(&before(&project, "claude-code", command)).0, "ask", "{command}");

@@ -16,6 +16,7 @@ mod config;
 mod consumers;
 mod counts;
 mod cursors;
+mod cut_off;
 mod error_pages;
 mod forms;
 mod found_by_fuzzing;

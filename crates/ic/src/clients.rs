@@ -5,6 +5,8 @@ pub(crate) mod lenient;
 pub(crate) mod tools;
 pub(crate) mod transcript;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 ic_base::words! {
@@ -40,6 +42,17 @@ pub(crate) enum Occasion {
     SubagentStops,
     /// The session is over.
     SessionEnds,
+}
+
+impl Occasion {
+    /// Whether the tree is looked at.
+    pub(crate) fn looks(self, may_write: bool) -> bool {
+        match self {
+            Self::SessionBegins => false,
+            Self::BeforeCall | Self::AfterCall => may_write,
+            Self::Prompt | Self::Stops | Self::SubagentStops | Self::SessionEnds => true,
+        }
+    }
 }
 
 impl Client {
@@ -239,6 +252,12 @@ impl Client {
             Self::Copilot => [".github/mcp.json", ".copilot/mcp-config.json"],
             Self::OpenCode => ["opencode.json", ".config/opencode/opencode.json"],
         }
+    }
+
+    /// How long a capture in a hook of this event may take: what is left of the client's wait is for the record, and for a busy machine.
+    pub(crate) fn capture_limit(self, event: &str) -> Duration {
+        let unit = if self == Self::Gemini { Duration::from_millis(1) } else { Duration::from_secs(1) };
+        unit * self.timeout(event) * 4 / 5
     }
 
     /// How long it waits for a hook of this event, in its own unit.

@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS, Timestamp};
 use ic_store::faults::{Mode, turn_on};
@@ -24,6 +25,10 @@ pub(crate) struct Environment {
     pub(crate) run: Option<OsString>,
     /// The session of a coding agent in whose shell this is called: its client, and what that calls it.
     pub(crate) session: Option<(&'static str, String)>,
+    /// Whether an agent calls over MCP: set by the server, not read.
+    pub(crate) is_mcp: bool,
+    /// `IC_HOOK_LIMIT`: how long a capture of a hook may take, in seconds; a fraction is understood.
+    pub(crate) hook_limit: Option<Duration>,
     /// `IC_COMPLETE`: the shell that asks what can stand at its cursor.
     pub(crate) complete: Option<OsString>,
 }
@@ -44,6 +49,10 @@ impl Environment {
             session: crate::clients::Client::ALL.into_iter().find_map(|client| {
                 let named = client.shell_variable().and_then(|name| env::var(name).ok());
                 named.filter(|id| !id.is_empty()).map(|id| (client.as_str(), id))
+            }),
+            is_mcp: false,
+            hook_limit: env::var("IC_HOOK_LIMIT").ok().and_then(|seconds| {
+                seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             }),
             complete: env::var_os("IC_COMPLETE"),
         }

@@ -15,6 +15,7 @@ mod flags;
 mod format;
 mod help;
 mod hook_log;
+mod hook_runs;
 mod later;
 mod man;
 mod named;

@@ -27,6 +27,7 @@ pub(crate) fn serve(global: Global, environment: Environment) -> Result<Exit> {
         .hint("install it: ic mcp install CLIENT"));
     }
     ic_store::keep_connections();
+    let environment = Environment { is_mcp: true, ..environment };
     ic_mcp::serve(Here { global, environment }, env!("CARGO_PKG_VERSION"), &signals::that_end())?;
     Ok(Exit::Done)
 }

@@ -195,6 +195,27 @@ impl Session {
         self.environment.session = None;
     }
 
+    /// The prompt that an agent works on which makes this call: in its own shell, or over MCP. `None`: a person or a script makes it.
+    pub(crate) fn asking(&self, kernel: &Kernel) -> Result<Option<ic_session::Prompt>> {
+        const TOOL: &str = "undo";
+        kernel.read(|snapshot| {
+            let known = match &self.environment.session {
+                Some((client, id)) => ic_session::by_client(snapshot, client, id)?,
+                None if self.environment.is_mcp => {
+                    ic_session::that_calls(snapshot, &kernel.project.root, TOOL)?
+                }
+                None => None,
+            };
+            let latest = known.map_or(Ok(None), |known| ic_session::latest(snapshot, &known.id))?;
+            Ok(latest.filter(|prompt| prompt.ended_at.is_none()))
+        })
+    }
+
+    /// How long a capture of a hook may take, where the environment says so.
+    pub(crate) fn hook_limit(&self) -> Option<Duration> {
+        self.environment.hook_limit
+    }
+
     /// The dispatch in whose environment the client of a hook was started.
     pub(crate) fn began_by(&self) -> Option<&str> {
         self.began_by.as_deref().and_then(std::ffi::OsStr::to_str)

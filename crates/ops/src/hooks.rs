@@ -6,11 +6,12 @@
 //!                 └── next prompt ──▶ (cancelled: interrupted)
 //! ```
 //!
-//! The tree is looked at before the transaction that begins or ends a prompt. A repeated hook (a client that has two installations of it)
+//! A prompt is recorded before the tree is looked at, and its work begins with that look. Its end is looked at before it is recorded. A repeated hook (a client that has two installations of it)
 //! finds what the first one recorded.
 
 pub mod calls;
 mod commits;
+mod first_look;
 pub mod guard;
 mod hold;
 mod prompts;
@@ -20,9 +21,11 @@ pub mod subagents;
 mod teller;
 mod told;
 mod undone;
+mod unseen;
 
 pub use hold::hold;
 pub use prompts::{Asked, Recorded, prompt};
 pub use sessions::{attach, calling, end, is_begun_by, project_of, situation, stop};
 pub use teller::{Counted, Teller};
 pub use undone::{command, news, refusal};
+pub use unseen::go_on;

@@ -130,6 +130,24 @@ pub fn insert(
     )
 }
 
+/// Records which checkpoint shows the tree at a point: it was looked at after the point was recorded, and before anything was done there. One
+/// that has a checkpoint keeps it.
+pub fn show(tx: &Transaction<'_>, point: &Point, checkpoint: &CheckpointId) -> Result<()> {
+    tx.execute(
+        "UPDATE points SET checkpoint_id = $1 \
+         WHERE run_id = $2 AND kind = $3 AND name = $4 AND epoch = $5 AND attempt = $6 AND checkpoint_id IS NULL",
+        &[
+            &checkpoint.as_str(),
+            &point.run_id.as_str(),
+            &point.kind.as_str(),
+            &point.name,
+            &point.epoch,
+            &point.attempt,
+        ],
+    )
+    .map(drop)
+}
+
 /// The points of a run, oldest first.
 pub fn of_run(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Point>> {
     let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 ORDER BY seq, attempt, name");

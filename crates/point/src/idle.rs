@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ic_base::{DispatchId, Result, Seq};
 use ic_checkpoint::record::{self, Checkpoint};
-use ic_dispatch::{Dispatch, code, dispatch};
+use ic_dispatch::{Dispatch, DispatchStatus, code, dispatch};
 use ic_events::{Event, EventType};
 use ic_phase::{Run, run};
 use ic_session::call::{self, Call};
@@ -27,7 +27,12 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
         }
     }
     let place = place_of(snapshot, run, dispatch)?;
-    let Some(before) = checkpoint_at(snapshot, run, place.seq)? else { return Ok(false) };
+    let Some(before) = checkpoint_at(snapshot, run, place.seq)? else {
+        // One that was never begun waits for its first call: it did nothing.
+        return Ok(dispatch.started_seq.is_none()
+            && begun.is_empty()
+            && call::of_dispatch(snapshot, &dispatch.id)?.is_empty());
+    };
     // A call that runs, or whose end was never told, may have done anything.
     for work in std::iter::once(dispatch).chain(&begun) {
         if call::of_dispatch(snapshot, &work.id)?.iter().any(|call| call.finished_at.is_none()) {
@@ -35,6 +40,8 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
         }
     }
     let after = match dispatch.finished_seq {
+        // Without a call it was looked at as it ended alone, and begun after that look.
+        Some(end) if is_begun_at_end(dispatch, end) => record::of_event(snapshot, end - 2)?,
         Some(end) => record::of_event(snapshot, end - 1)?,
         None => record::newest_look(snapshot, &before.root)?,
     };
@@ -58,6 +65,11 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
         Ok(if is_quiet { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     Ok(is_quiet)
+}
+
+/// Whether a prompt was looked at only as its agent stopped, and begun with that look: it made no call.
+fn is_begun_at_end(dispatch: &Dispatch, end: Seq) -> bool {
+    dispatch.status == DispatchStatus::Completed && dispatch.started_seq == Some(end - 1)
 }
 
 /// Whether a prompt changed the tree in one of its calls, or recorded a commit, itself or through what it began. Where no look shows what a

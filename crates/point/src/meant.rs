@@ -10,7 +10,7 @@ use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_phase::point::{self, Kind};
 use ic_phase::run::{self, Filter};
-use ic_session::call;
+use ic_session::{Prompt, call};
 use ic_store::Snapshot;
 
 use super::idle::is_idle;
@@ -283,6 +283,24 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
             )),
         }
     })
+}
+
+/// The newest prompt of the session of `asking`, before it, that stands and changed something: what is meant by an agent that asks for an
+/// undo while it works on that prompt.
+///
+/// Errors: `nothing_to_undo` where there is none.
+pub fn earlier(snapshot: &Snapshot<'_>, asking: &Prompt) -> Result<DispatchId> {
+    const MOST: i64 = 1_000;
+    for prompt in ic_session::newest(snapshot, &asking.session_id, MOST)? {
+        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+        let is_before = prompt.seq < asking.seq && work.rolled_back_by.is_none();
+        if is_before && !is_idle(snapshot, &run::get(snapshot, &work.run_id)?, &work)? {
+            return Ok(work.id);
+        }
+    }
+    let why = "No earlier prompt of this session stands that changed anything. The prompt that asks is never undone by itself.";
+    Err(Diagnosis::new(Code::NothingToUndo, why)
+        .hint("what was done here: ic log; undo one of it: ic undo --dispatch ID --dry-run; bring back what was undone: ic redo --dry-run"))
 }
 
 /// Whether a point lies before a prompt that did nothing.

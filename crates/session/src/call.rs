@@ -173,6 +173,11 @@ fn line(new: &NewCall<'_>) -> String {
     title(&mask(new.line))
 }
 
+/// Records which checkpoint shows the tree as a call began that was recorded before it was looked at.
+pub fn looked_at(tx: &Transaction<'_>, id: &CallId, seq: Seq) -> Result<()> {
+    tx.execute("UPDATE calls SET began_seq = $1 WHERE id = $2", &[&seq, &id.as_str()]).map(drop)
+}
+
 /// Records the end of a call: it changed nothing after the event `seq`.
 pub fn end(tx: &Transaction<'_>, now: Timestamp, id: &CallId, seq: Seq) -> Result<()> {
     tx.execute_one(

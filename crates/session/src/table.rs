@@ -9,6 +9,8 @@ use ic_store::reference::{self, Referent};
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
+use crate::{call, prompt};
+
 /// How sessions are referred to.
 pub const REFERENT: Referent = Referent {
     table: "sessions",
@@ -42,6 +44,9 @@ pub struct Session {
     pub spoken_seq: Option<Seq>,
     /// The title of what a person typed while the agent still worked.
     pub queued: Option<String>,
+    /// What the client calls the turn that no prompt of a person began, and that may go on: the news of a task's end, or a command of ic.
+    /// Empty where it has no name for it.
+    pub unprompted: Option<String>,
     /// When it began.
     pub created_at: Timestamp,
     /// When it ended, as far as the client said so.
@@ -68,7 +73,7 @@ pub struct NewSession<'a> {
 }
 
 const COLUMNS: &str = "id, seq, client, client_id, run_id, owns_run, project_dir, transcript, told_seq, created_at, ended_at, \
-    spoken_seq, queued";
+    spoken_seq, queued, unprompted";
 
 fn from_row(row: &Row<'_>) -> Result<Session> {
     Ok(Session {
@@ -85,6 +90,7 @@ fn from_row(row: &Row<'_>) -> Result<Session> {
         ended_at: row.get::<Option<i64>>(10)?.map(Timestamp),
         spoken_seq: row.get(11)?,
         queued: row.get(12)?,
+        unprompted: row.get(13)?,
     })
 }
 
@@ -149,6 +155,11 @@ pub fn told(tx: &Transaction<'_>, session: &Session, seq: Seq) -> Result<()> {
 pub fn queue(tx: &Transaction<'_>, session: &Session, queued: Option<&str>) -> Result<()> {
     let queued = queued.map(ic_base::title);
     tx.execute_one("UPDATE sessions SET queued = $1 WHERE id = $2", &[&queued, &session.id.as_str()])
+}
+
+/// Records that a turn begins that no prompt of a person began, by the client's name for it; `None`: it is over.
+pub fn go_on(tx: &Transaction<'_>, session: &Session, turn: Option<&str>) -> Result<()> {
+    tx.execute_one("UPDATE sessions SET unprompted = $1 WHERE id = $2", &[&turn, &session.id.as_str()])
 }
 
 /// Records that a person typed a command of ic to its agent.
@@ -226,6 +237,31 @@ pub fn of_project(snapshot: &Snapshot<'_>, project: &std::path::Path, limit: i64
         "SELECT {COLUMNS} FROM sessions WHERE seq > 0 AND project_dir = $1 ORDER BY seq DESC LIMIT $2"
     );
     snapshot.query_all(&sql, &[&path_bytes(project), &limit], from_row)
+}
+
+/// The session whose agent asks over a tool of ours, in a project: the one that is in a call of such a tool, by the end of its name; else the
+/// only one that works on a prompt. `None`: that is not known.
+pub fn that_calls(snapshot: &Snapshot<'_>, project: &std::path::Path, tool: &str) -> Result<Option<Session>> {
+    const MOST: i64 = 50;
+    let (mut open, mut calling) = (Vec::new(), None);
+    for known in of_project(snapshot, project, MOST)?.into_iter().filter(|known| known.ended_at.is_none()) {
+        let Some(prompt) = prompt::latest(snapshot, &known.id)?.filter(|prompt| prompt.ended_at.is_none())
+        else {
+            continue;
+        };
+        let calls = call::of_dispatch(snapshot, &prompt.dispatch_id)?;
+        let began = calls.iter().filter(|call| call.ended_seq.is_none() && call.tool.ends_with(tool));
+        let began = began.map(|call| call.created_at).max();
+        if began.is_some() && calling.as_ref().is_none_or(|(at, _)| *at < began) {
+            calling = Some((began, known.clone()));
+        }
+        open.push(known);
+    }
+    Ok(match (calling, open.as_slice()) {
+        (Some((_, known)), _) => Some(known),
+        (None, [one]) => Some(one.clone()),
+        (None, _) => None,
+    })
 }
 
 /// The session that a run was made for.

@@ -144,7 +144,7 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
         Code::NoLedger,
         format!("No ledger in {} or any directory above it.", lookup.directory.display()),
     )
-    .hint("create one with: ic init"))
+    .hint("create one with: ic init; to record what a coding agent does: ic hooks install claude-code"))
 }
 
 /// Where the store of a project with this root may be.

@@ -6,14 +6,14 @@
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
-use ic_checkpoint::capture::{Progress, join, root_key};
+use ic_checkpoint::capture::{join, root_key};
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::record::{self, Kind, Link};
 use ic_checkpoint::tree::{Node, Reason};
 use ic_events::{Hash, hex};
 use ic_kernel::Kernel;
 use ic_phase::Run;
-use ic_phase::point::NewPoint;
+use ic_phase::point::{self, NewPoint, Point};
 use ic_phase::run::NewRun;
 use ic_store::Transaction;
 
@@ -30,6 +30,8 @@ pub struct Taken {
     marked: Marked,
     /// Whether a look failed, and not because others look at the same time.
     is_blind: bool,
+    /// Whether another look, a little later, may see what this one did not: it was cut off, or had to wait for too long.
+    is_cut_off: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
     _held: Option<Held>,
@@ -69,7 +71,8 @@ impl Taken {
     /// Nothing was captured, because nobody asked.
     pub fn nothing() -> Self {
         let (marked, warnings) = (Marked::nothing(), Vec::new());
-        Self { shot: None, is_as_newest: false, marked, is_blind: false, warnings, _held: None }
+        let (is_blind, is_cut_off) = (false, false);
+        Self { shot: None, is_as_newest: false, marked, is_blind, is_cut_off, warnings, _held: None }
     }
 
     /// Captures the tree of a project for a run, where the settings say so, and looks where a configured state database is.
@@ -82,7 +85,10 @@ impl Taken {
                 let warnings = shot.warnings.clone();
                 Self { shot: Some(shot), warnings, _held: Some(held), ..Self::nothing() }
             }
-            Some(Err(error)) => Self { warnings: vec![failed(&error)], ..Self::nothing() },
+            Some(Err(error)) => {
+                let is_cut_off = is_cut_off(&error);
+                Self { is_cut_off, warnings: vec![failed(&error)], ..Self::nothing() }
+            }
             None => Self::nothing(),
         };
         taken.marked = Marked::look(settings);
@@ -176,8 +182,8 @@ impl Taken {
                 Self { shot, is_as_newest, warnings, _held: held, ..Self::nothing() }
             }
             Err(error) => {
-                let is_blind = error.code() != Code::Busy;
-                Self { is_blind, warnings: vec![failed(&error)], ..Self::nothing() }
+                let (is_blind, is_cut_off) = (error.code() != Code::Busy, is_cut_off(&error));
+                Self { is_blind, is_cut_off, warnings: vec![failed(&error)], ..Self::nothing() }
             }
         }
     }
@@ -253,6 +259,26 @@ impl Taken {
         Ok(Some(left_out))
     }
 
+    /// Whether nothing was seen, and a look a little later may see it.
+    pub fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+
+    /// Records what was seen at a point that was recorded before it was looked at, and lets the point have it.
+    pub fn record_at_point(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        run: &Run,
+        point: &Point,
+    ) -> Result<Seen> {
+        let Some(shot) = &self.shot else { return self.recorded(tx, &root_of(&run.project_dir)) };
+        let seq = shot.record(tx, now, Some(run.epoch))?.seq;
+        self.marked.record(tx, point.seq, &run.id)?;
+        point::show(tx, point, shot.id())?;
+        Ok(Seen { seq, is_certain: true })
+    }
+
     /// Records a point of a run with what was seen there; its event is the first of the transaction.
     pub fn record_point(
         &self,
@@ -302,7 +328,7 @@ fn capture(
 ) -> Result<(Shot, Held)> {
     let workspace = Workspace::open(kernel, root_of(project_dir), settings)?;
     let held = workspace.lock(Mode::Shared)?;
-    let shot = workspace.shoot(Purpose::new(Kind::Auto, link), &Progress::default())?;
+    let shot = workspace.shoot(Purpose::new(Kind::Auto, link), &settings.progress())?;
     Ok((shot, held))
 }
 
@@ -332,7 +358,7 @@ fn look(
         return Ok((None, Some(held)));
     }
     let began = kernel.context.nanos();
-    let shot = workspace.shoot(purpose, &Progress::default())?;
+    let shot = workspace.shoot(purpose, &settings.progress())?;
     // Without the note the next call looks by itself.
     let _ = std::fs::write(&note, format!("{began} {}", hex(&shot.captured.root)));
     Ok((Some(shot), Some(held)))
@@ -345,6 +371,10 @@ fn noted(note: &Path, since: i128, now: i128) -> Option<String> {
     let began: i128 = began.parse().ok()?;
     // A note of the future is from before the clock was set back.
     (began > since && began <= now).then(|| tree.to_owned())
+}
+
+fn is_cut_off(error: &Diagnosis) -> bool {
+    matches!(error.code(), Code::TimedOut | Code::Interrupted | Code::Busy)
 }
 
 fn failed(error: &Diagnosis) -> Warning {

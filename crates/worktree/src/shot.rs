@@ -138,7 +138,10 @@ impl Workspace<'_> {
         let asks = matches!(purpose.git, GitPart::Kept | GitPart::Look) && self.has_git();
         // Who only looks goes back to nothing of it: no content is stored that no checkpoint will hold.
         let is_look = matches!(purpose.git, GitPart::Look | GitPart::Nothing);
-        let writer = if is_look { self.objects.looker(now)? } else { self.objects.writer(now)? };
+        let mut writer = if is_look { self.objects.looker(now)? } else { self.objects.writer(now)? };
+        if progress.limit.is_any() {
+            writer.keep_progress();
+        }
         let recorded = if asks { self.recorded_git(parent.as_ref())? } else { [None, None] };
         let before = Before { newest: recorded[0].as_ref(), other: recorded[1].as_ref() };
         let asks = asks.then_some((before, is_look));

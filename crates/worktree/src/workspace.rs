@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_checkpoint::capture::{self, RuleOptions};
+use ic_checkpoint::capture::{self, Limit, Progress, RuleOptions};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_kernel::config::{Checkpointing, Config, Retention};
@@ -31,6 +31,8 @@ pub struct Settings {
     pub busy_timeout: Duration,
     /// The workflow that what is captured along the way belongs to.
     pub workflow: Option<String>,
+    /// When a capture ends before it is whole: of whoever may be killed for taking too long.
+    pub limit: Limit,
 }
 
 impl Settings {
@@ -51,7 +53,13 @@ impl Settings {
             allow_unsafe_root: false,
             busy_timeout,
             workflow: None,
+            limit: Limit::default(),
         }
+    }
+
+    /// The progress of a capture that begins now, with its limit.
+    pub fn progress(&self) -> Progress {
+        Progress { limit: self.limit.clone(), ..Progress::default() }
     }
 
     /// The same for a ledger: one that several machines share keeps nothing of this one's tree and rows.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ic_base::{DispatchId, RunId, title};
+use ic_checkpoint::capture::Limit;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_kernel::config::{self, Guard};
@@ -25,6 +26,7 @@ use crate::commands::prelude::*;
 use crate::environment::Environment;
 use crate::flags::Global;
 use crate::hook_log::{self, Line};
+use crate::hook_runs::Run;
 
 /// No payload is longer; what is, is not read to its end.
 const LONGEST_PAYLOAD: u64 = 64 * 1024 * 1024;
@@ -116,6 +118,10 @@ impl Hook {
         let id = payload.text("session_id").filter(|id| is_id(id));
         let recorded = id.ok_or_else(|| unreadable("it names no session")).and_then(|id| {
             let teller = Teller { client: event.client.as_str(), client_id: id };
+            // Only where the tree is looked at a hook may take so long that its client ends it.
+            let line = Line::new(event.client.as_str(), &self.event, Duration::ZERO);
+            let looks = event.occasion.looks(tools::may_write(payload.tool()));
+            let _run = looks.then(|| Run::begin(&place.store, &line)).flatten();
             self.record(session, teller, event.client, event.occasion, &payload)
         });
         match recorded {
@@ -141,7 +147,10 @@ impl Hook {
         }
         // A configuration that cannot be read is no reason to record nothing, or to let undone work go on.
         let (kept, warnings) = match session.kept_along_the_way(&kernel, &kernel.project.root, true) {
-            Ok(kept) => (kept.map(|kept| Settings { busy_timeout: PATIENCE, ..kept }), Vec::new()),
+            Ok(kept) => {
+                let limit = self.limit(session, client);
+                (kept.map(|kept| Settings { busy_timeout: PATIENCE, limit, ..kept }), Vec::new())
+            }
             Err(error) => (None, vec![warning(&error)]),
         };
         let hearing = Hearing { event: &self.event, session, kernel: &kernel, teller, client, payload, kept };
@@ -170,6 +179,14 @@ impl Hook {
     }
 }
 
+impl Hook {
+    /// When a capture ends that would make the client kill us: before that, or when it asks us to end.
+    fn limit(&self, session: &Session, client: Client) -> Limit {
+        let most = session.hook_limit().unwrap_or_else(|| client.capture_limit(&self.event));
+        Limit::new(Instant::now(), most, crate::signals::interrupted().ok())
+    }
+}
+
 /// What is told at one event, and by whom.
 struct Hearing<'h> {
     event: &'h str,
@@ -186,7 +203,14 @@ impl Hearing<'_> {
     fn prompt(&self, said: &mut Said) -> Result<()> {
         let Self { session, kernel, client, payload, .. } = *self;
         let Some(text) = payload.prompt() else {
-            return if payload.is_command() { hooks::command(kernel, self.teller) } else { Ok(()) };
+            if payload.is_command() {
+                hooks::command(kernel, self.teller)?;
+            }
+            return if payload.is_unprompted() {
+                hooks::go_on(kernel, self.teller, payload.prompt_id())
+            } else {
+                Ok(())
+            };
         };
         let given = self.given(&mut said.warnings)?;
         let id = payload.own_id();
@@ -200,6 +224,7 @@ impl Hearing<'_> {
             parent: parent.as_ref(),
             run: given.run.as_ref(),
             is_heard: client.listens_at_prompts(),
+            is_unseen: false,
         };
         let recorded = hooks::prompt(kernel, self.teller, &asked, self.kept.as_ref())?;
         said.warnings.extend(recorded.warnings);
@@ -248,6 +273,7 @@ impl Hearing<'_> {
         let (kernel, payload) = (self.kernel, self.payload);
         let call = payload.call(&kernel.project.directory, &kernel.project.root);
         let guarded = guard::guarded(&call, guard, self.session.home());
+        let given = self.given(&mut Vec::new())?;
         let call_id = payload.text("tool_use_id").map(plain_id);
         hand_on(&Told {
             prompt_id: payload.prompt_id(),
@@ -258,6 +284,8 @@ impl Hearing<'_> {
             line: &call.line,
             paths: &call.paths,
             outside: &call.outside,
+            transcript: payload.text("transcript_path").map(Path::new),
+            run: given.run.as_ref(),
             guarded,
         })
     }

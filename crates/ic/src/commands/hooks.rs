@@ -1,7 +1,7 @@
 //! `ic hooks ...`
 
 mod distrust;
-mod doctor;
+pub(crate) mod doctor;
 mod exclude;
 mod file;
 pub(crate) mod install;

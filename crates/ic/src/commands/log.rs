@@ -7,6 +7,7 @@ use ic_kernel::Kernel;
 use ic_point::log::{self, Entry, Page, What};
 use ic_session::outside::{self, OutsideFile};
 
+use crate::commands::hooks::doctor;
 use crate::commands::prelude::*;
 use crate::views::log::{Back, Chosen, LogEntryJson, OutsideFiles};
 
@@ -42,7 +43,19 @@ impl Log {
         if self.run.is_none() && Self::is_of_agents(&kernel)? {
             return self.of_agents(session, &kernel);
         }
-        let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()))?;
+        let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()));
+        let run = match run {
+            Err(error) if error.code() == Code::RunNotFound && self.run.is_none() => {
+                // Hooks that wait for the first prompt are no error.
+                let waiting = doctor::installed_clients(session);
+                if waiting.is_empty() || kernel.read(ic_point::moved_from)?.is_some() {
+                    return Err(error);
+                }
+                let none: [LogEntryJson; 0] = [];
+                return session.output.list(&none, || views::log::waiting(&waiting));
+            }
+            run => run?,
+        };
         let log = log::log(&kernel, session.options(), &run, self.page())?;
         let named = outside_files(&kernel, log.entries.iter())?;
         let records: Vec<LogEntryJson> =

@@ -3,6 +3,7 @@
 use ic_ops::status;
 
 use crate::commands::prelude::*;
+use crate::hook_runs;
 use crate::views::checkpoint::size::StoreSize;
 use crate::views::log::Back;
 use crate::views::status::StatusJson;
@@ -38,6 +39,11 @@ impl Status {
             ic_workflow::unfinished(snapshot, &run)
         })?;
         let now = kernel.context.now();
+        if let Ok(place) = session.place()
+            && let Some(said) = hook_runs::said_lately(&place.store, now)
+        {
+            session.output.warn(&said);
+        }
         let size =
             StoreSize::of(&kernel, session.checkpoint_settings(&kernel).ok().as_ref()).words_if_large();
         let text = || views::status::screen(&status, now, Back::of(&kernel.ledger), size.as_deref());

@@ -15,7 +15,8 @@ use crate::commands::rolling::{Forced, Layer, Rolling};
 /// Undo the last work: roll record, outside effects, git, files and rows back to before it.
 ///
 /// Without POINT, the last work is the newest dispatch, step or prompt that is not undone; a terminal offers the
-/// points to choose from. With POINT, everything recorded after it is undone. It is the same as `ic run rollback --to
+/// points to choose from. Asked by an agent, in its shell or over MCP, it is the newest earlier prompt of its own session
+/// that changed something, and that one alone. With POINT, everything recorded after it is undone. It is the same as `ic run rollback --to
 /// POINT --layer=all`; where there is no run, it restores the newest checkpoint that differs from the tree. A
 /// checkpoint of the tree is taken first: `ic redo` restores it.
 #[derive(Debug, Args)]
@@ -72,8 +73,13 @@ impl Undo {
             // An unknown one is no checkpoint that could be restored instead.
             kernel.read(|snapshot| dispatch::resolve(snapshot, id))?;
         }
-        match ic_point::meant(&kernel, self.run.as_deref(), self.only().or(self.point.as_deref()))? {
-            Meant::Run(run) => self.roll_back(session, &kernel, &run),
+        // An agent that asks means what it did before: its own prompt is not undone under it.
+        let asking = if self.names_any() { None } else { session.asking(&kernel)? };
+        let earlier = asking.map(|asking| kernel.read(|snapshot| ic_point::earlier(snapshot, &asking)));
+        let earlier = earlier.transpose()?.map(|id| id.to_string());
+        let only = earlier.as_deref().or_else(|| self.only());
+        match ic_point::meant(&kernel, self.run.as_deref(), only.or(self.point.as_deref()))? {
+            Meant::Run(run) => self.roll_back(session, &kernel, &run, only),
             Meant::Checkpoint(id) => self.restore(session, id.as_str()),
             Meant::Tree => {
                 // What is named and is no checkpoint is no point of a run that is not there.
@@ -97,10 +103,21 @@ impl Undo {
         self.dispatch.as_deref().map(|id| named(id).unwrap_or(id))
     }
 
-    fn roll_back(&self, session: &mut Session, kernel: &Kernel, run: &Run) -> Result<Exit> {
+    /// Whether the caller says what is meant.
+    fn names_any(&self) -> bool {
+        self.run.is_some() || self.point.is_some() || self.dispatch.is_some()
+    }
+
+    fn roll_back(
+        &self,
+        session: &mut Session,
+        kernel: &Kernel,
+        run: &Run,
+        only: Option<&str>,
+    ) -> Result<Exit> {
         let settings = session.settings_of_project(kernel, &run.project_dir)?;
         let chosen;
-        let to = match (self.only(), &self.point) {
+        let to = match (only, &self.point) {
             (Some(id), _) => To::Without(id),
             (None, Some(point)) => To::Point(point),
             (None, None) => match self.choose(session, kernel, run)? {

@@ -233,6 +233,15 @@ fn outside_of(entry: &Entry, files: &OutsideFiles) -> String {
     files.get(&point.reference).into_iter().flatten().map(line).collect()
 }
 
+/// What an empty log waits for.
+pub(crate) fn waiting(clients: &[&str]) -> String {
+    format!(
+        "Nothing is recorded yet: it waits for the first prompt in a new session of {}.\n{}\n",
+        clients.join(", "),
+        styled(style::DIM, "whether its hooks work: ic hooks doctor")
+    )
+}
+
 /// The points that can be gone back to, by their references, and a line of each to choose from.
 pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
     let meant = |entry: &&Entry| matches!(&entry.what, What::Point { point, .. } if point.is_target());

@@ -19,7 +19,7 @@ use super::commits::{self, Since};
 use super::guard::{Danger, Held};
 use super::teller::{Teller, prompt_of_work};
 use super::undone::refusal;
-use super::{queued, subagents};
+use super::{first_look, queued, subagents, unseen};
 
 pub use super::told::{Guarded, Told};
 
@@ -39,8 +39,13 @@ pub enum Begun {
 /// Errors: whatever the ledger says; a look that fails is a warning.
 pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<&Settings>) -> Result<Begun> {
     let mut warnings = queued::begin(kernel, teller, told.prompt_id, kept)?;
+    warnings.extend(unseen::begin(kernel, teller, told, kept)?);
     if let Some(why) = refusal(kernel, teller, told.prompt_id, told.agent_id)? {
         return Ok(Begun::Refused(why));
+    }
+    if let Some((doubt, taken)) = begin_with_look(kernel, teller, told, kept)? {
+        warnings.extend(taken.warnings.iter().cloned());
+        return Ok(begun(doubt, warnings));
     }
     let found = kernel.read(|snapshot| {
         let Some(prompt) = prompt_of(snapshot, teller, told.prompt_id)? else { return Ok(None) };
@@ -91,6 +96,26 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
     let doubt = if danger.is_none() { None } else { doubt(kernel, &danger, &taken, kept, &root)? };
     warnings.extend(taken.warnings.iter().cloned());
     Ok(begun(doubt, warnings))
+}
+
+/// Begins a call of a prompt whose work waits for its look; `None`: it does not wait.
+fn begin_with_look(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    told: &Told<'_>,
+    kept: Option<&Settings>,
+) -> Result<Option<(Option<String>, Taken)>> {
+    let waiting = kernel.read(|snapshot| {
+        let Some(prompt) = prompt_of(snapshot, teller, told.prompt_id)? else { return Ok(None) };
+        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+        let root = root_of(&run::get(snapshot, &work.run_id)?.project_dir);
+        Ok(first_look::is_missing(&work).then_some((prompt, root)))
+    })?;
+    let Some((prompt, root)) = waiting else { return Ok(None) };
+    let taken = first_look::take_with_call(kernel, &prompt, told, kept)?;
+    let danger = told.guarded.map(|guarded| guarded.danger()).unwrap_or_default();
+    let doubt = if danger.is_none() { None } else { doubt(kernel, &danger, &taken, kept, &root)? };
+    Ok(Some((doubt, taken)))
 }
 
 fn begun(doubt: Option<String>, warnings: Vec<Warning>) -> Begun {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use ic_base::{DispatchId, Result, RunId, SessionId, Timestamp, title};
 use ic_checkpoint::git;
-use ic_checkpoint::record::Link;
 use ic_dispatch::dispatch::{self, Dispatch, Ending, Work};
 use ic_dispatch::report::Report;
 use ic_kernel::Kernel;
@@ -19,7 +18,7 @@ use ic_worktree::{Settings, Warning};
 
 use super::teller::{Teller, is_going, latest_of};
 use super::undone::since_told;
-use super::{commits, queued, subagents};
+use super::{commits, first_look, queued, subagents};
 
 /// What a client says of a prompt.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +39,8 @@ pub struct Asked<'a> {
     pub run: Option<&'a RunId>,
     /// Whether the agent reads what is answered. Where it does not, [`super::news`] tells it what was undone.
     pub is_heard: bool,
+    /// Whether its own hook never came, and a call tells of it.
+    pub is_unseen: bool,
 }
 
 /// A prompt that was recorded.
@@ -57,7 +58,8 @@ pub struct Recorded {
     pub warnings: Vec<Warning>,
 }
 
-/// Records a prompt: the point before it, and the work that it begins. What the prompt before it began is ended, if it still ran.
+/// Records a prompt: the point before it, and the work that it begins. What the prompt before it began is ended, if it still ran. The tree is
+/// looked at after that: a hook that is killed for taking too long has lost the look, and not the prompt.
 ///
 /// Errors: whatever the ledger says; a capture that fails is a warning.
 pub fn prompt(
@@ -67,26 +69,36 @@ pub fn prompt(
     kept: Option<&Settings>,
 ) -> Result<Recorded> {
     queued::keep(kernel, teller, asked)?;
-    if let Some(known) = kernel.read(|snapshot| repeated(snapshot, teller, asked))? {
-        return Ok(Recorded {
-            dispatch: known,
-            is_first: false,
-            begins_run: false,
-            undone: None,
-            warnings: Vec::new(),
-        });
+    let mut recorded = record(kernel, teller, asked, kept)?;
+    if let Some(kept) = kept {
+        let (dispatch, warnings) = first_look::take(kernel, recorded.dispatch, kept)?;
+        recorded.dispatch = dispatch;
+        recorded.warnings.extend(warnings);
+    }
+    if recorded.undone.is_some() {
+        // Only now: a hook that was killed has told the agent nothing.
+        kernel.write(|tx, _| {
+            let known = session::by_client(tx, teller.client, teller.client_id)?;
+            known.map_or(Ok(()), |known| session::told(tx, &known, recorded.dispatch.seq))
+        })?;
+    }
+    Ok(recorded)
+}
+
+/// Records a prompt without a look at the tree. Where it is to be looked at, its work waits for that before it begins.
+pub(super) fn record(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    asked: &Asked<'_>,
+    kept: Option<&Settings>,
+) -> Result<Recorded> {
+    let (is_first, begins_run, undone, warnings) = (false, false, None, Vec::new());
+    if let Some(dispatch) = kernel.read(|snapshot| repeated(snapshot, teller, asked))? {
+        return Ok(Recorded { dispatch, is_first, begins_run, undone, warnings });
     }
     let root = kernel.project.root.clone();
     let (session_id, run_id): (SessionId, RunId) = (kernel.context.new_id(), kernel.context.new_id());
     let id: DispatchId = kernel.context.new_id();
-    let open = kernel.read(|snapshot| open_run(snapshot, teller, asked))?;
-    let link = Link {
-        run_id: Some(open.as_ref().map_or(&run_id, |run| &run.id).clone()),
-        phase: open.as_ref().map(|run| run.phase.clone()),
-        ..Link::default()
-    };
-    let taken = Taken::take_if(kernel, kept, &root, link.clone());
-    let nothing = Taken::nothing();
     let head = git::head(&root);
     let left = kernel.read(|snapshot| left_open(snapshot, teller))?;
     let made = left.map(|(prompt, since)| commits::made(kernel, &root, &prompt, &since)).unwrap_or_default();
@@ -107,16 +119,13 @@ pub fn prompt(
         subagents::end_left(tx, now, &session, false)?;
         // What waited has its turn now, or went into the turn before.
         session::queue(tx, &session, None)?;
-        // What was captured for another run is not this one's: it was closed meanwhile.
-        let taken = if link.run_id.as_ref() == Some(&run.id) { &taken } else { &nothing };
-        let begun = begin_work(tx, now, (teller, asked), (&session, &run, &id), taken, head.as_deref())?;
-        if asked.is_heard {
-            session::told(tx, &session, begun.seq)?;
-        }
+        session::go_on(tx, &session, None)?;
+        let begun = begin_work(tx, now, (teller, asked), (&session, &run, &id), head.as_deref())?;
+        let begun = if kept.is_none() { dispatch::start(tx, now, &begun, None)? } else { begun };
         Ok((begun, is_first, undone))
     })?;
     let begins_run = dispatch.run_id == run_id;
-    Ok(Recorded { dispatch, is_first, begins_run, undone, warnings: taken.warnings.clone() })
+    Ok(Recorded { dispatch, is_first, begins_run, undone, warnings })
 }
 
 /// The point before a prompt, and the work that it begins.
@@ -125,7 +134,6 @@ fn begin_work(
     now: Timestamp,
     (teller, asked): (Teller<'_>, &Asked<'_>),
     (session, run, id): (&Session, &Run, &DispatchId),
-    taken: &Taken,
     head: Option<&str>,
 ) -> Result<Dispatch> {
     let point = NewPoint {
@@ -133,7 +141,7 @@ fn begin_work(
         session: Some(session.id.as_str()),
         ..NewPoint::of_dispatch(id.as_str())
     };
-    taken.record_point(tx, now, run, &point)?;
+    Taken::nothing().record_point(tx, now, run, &point)?;
     let work = Work {
         agent_type: Some(teller.client.to_owned()),
         name: Some(title(first_line(asked.text))),
@@ -142,10 +150,9 @@ fn begin_work(
         parent_id: parent_in(tx, run, asked.parent)?,
     };
     let created = dispatch::create(tx, now, id, &run.id, run.epoch, &run.phase, &work)?;
-    let begun = dispatch::start(tx, now, &created, None)?;
     let new = NewPrompt { prompt_id: asked.prompt_id, head, transcript_start: asked.transcript_size };
-    session::begin_prompt(tx, now, session, &begun, new)?;
-    Ok(begun)
+    session::begin_prompt(tx, now, session, &created, new)?;
+    Ok(created)
 }
 
 /// The dispatch that began a prompt's work: the one in whose environment the client runs, if it is of this run and goes on itself.
@@ -164,7 +171,9 @@ pub(super) fn first_line(text: &str) -> &str {
 /// The work of this very prompt, if a hook recorded it before.
 fn repeated(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &Asked<'_>) -> Result<Option<Dispatch>> {
     let Some(prompt) = latest_of(snapshot, teller)? else { return Ok(None) };
-    if asked.prompt_id.is_none() || prompt.prompt_id.as_deref() != asked.prompt_id {
+    // Calls of one turn come at once: the first of them began it.
+    let is_begun = asked.is_unseen && asked.prompt_id.is_none() && prompt.ended_at.is_none();
+    if !is_begun && (asked.prompt_id.is_none() || prompt.prompt_id.as_deref() != asked.prompt_id) {
         return Ok(None);
     }
     dispatch::get(snapshot, &prompt.dispatch_id).map(Some)

@@ -62,6 +62,7 @@ pub(super) fn begin(
         parent: None,
         run: None,
         is_heard: false,
+        is_unseen: false,
     };
     Ok(prompt(kernel, teller, &asked, kept)?.warnings)
 }

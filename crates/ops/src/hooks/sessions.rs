@@ -14,7 +14,7 @@ use ic_worktree::auto::Taken;
 use ic_worktree::{Settings, Warning, retention};
 
 use super::teller::{Counted, Teller, is_going, latest_of};
-use super::{commits, subagents};
+use super::{commits, first_look, subagents};
 use crate::advance;
 
 /// Ends what the newest prompt of a session began, or its continuation: the agent stopped. `None` where nothing was open.
@@ -34,6 +34,7 @@ pub fn stop(
         };
         Ok(work.map(|work| (prompt, work)))
     })?;
+    end_unprompted(kernel, teller)?;
     let Some((prompt, work)) = open else { return Ok(None) };
     if prompt.ended_at.is_some() {
         let warnings = subagents::finish(kernel, &work, kept, None)?;
@@ -67,7 +68,10 @@ pub fn stop(
         if !is_going(&work, &run) {
             return Ok(work);
         }
-        taken.record_after(tx, now, &run)?;
+        let (work, is_recorded) = first_look::take_at_end(tx, now, &work, &taken)?;
+        if !is_recorded {
+            taken.record_after(tx, now, &run)?;
+        }
         dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None })
     })?;
     let mut warnings = taken.warnings.clone();
@@ -78,6 +82,15 @@ pub fn stop(
         warnings.extend(retention::tidy(kernel, settings, &run.project_dir));
     }
     Ok(Some((ended, warnings)))
+}
+
+/// Ends a turn that no person began: what follows without a prompt is none of it.
+fn end_unprompted(kernel: &Kernel, teller: Teller<'_>) -> Result<()> {
+    let known = |snapshot: &Snapshot<'_>| session::by_client(snapshot, teller.client, teller.client_id);
+    if kernel.read(known)?.is_none_or(|known| known.unprompted.is_none()) {
+        return Ok(());
+    }
+    kernel.write_late_too(|tx, _| known(tx)?.map_or(Ok(()), |known| session::go_on(tx, &known, None)))
 }
 
 /// Whether no other work that has begun is unfinished in the tree of a run, a subagent's included.

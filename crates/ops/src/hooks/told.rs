@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use ic_base::RunId;
+
 use super::guard::{self, Danger, Held};
 
 /// What a client says of a tool call.
@@ -23,6 +25,10 @@ pub struct Told<'a> {
     pub paths: &'a [String],
     /// Those that lie outside of it, absolute and without links.
     pub outside: &'a [PathBuf],
+    /// The client's own record of the session.
+    pub transcript: Option<&'a Path>,
+    /// An open run of this project that the session's work belongs to; `None`: one of its own.
+    pub run: Option<&'a RunId>,
     /// The line for a shell that it runs, and where, if it is to be guarded.
     pub guarded: Option<Guarded<'a>>,
 }

@@ -15,7 +15,7 @@ use ic_dispatch::dispatch;
 use ic_journal::steps::{self, Happening};
 use ic_journal::{Course, Layer as Name, Step, layer};
 use ic_kernel::Kernel;
-use ic_phase::Run;
+use ic_phase::{Run, point};
 use ic_session::call;
 use ic_worktree::shot::Shot;
 use ic_worktree::{
@@ -354,7 +354,19 @@ fn both(earlier: Vec<PlanStep>, now: &[PlanStep]) -> Vec<PlanStep> {
 /// The checkpoint of the place that the cut is at. Errors: `no_checkpoint`: never "the nearest".
 fn target(kernel: &Kernel, covered: &Covered) -> Result<Checkpoint> {
     let seq = covered.cut.seq;
+    let is_prompt = || {
+        let newest = kernel.read(|snapshot| point::newest_of_run(snapshot, &covered.run.id, seq + 1, 1));
+        newest.is_ok_and(|found| found.iter().any(|one| one.seq == seq && one.kind == point::Kind::Prompt))
+    };
     kernel.read(|snapshot| ic_point::checkpoint_at(snapshot, &covered.run, seq))?.ok_or_else(|| {
+        if is_prompt() {
+            return Diagnosis::new(
+                Code::NoCheckpoint,
+                "The tree was not captured before this prompt, so it is unsure what the prompt changed. Nothing was changed.",
+            )
+            .hint("why: ic hooks doctor; go back to a prompt before it: ic log; or to a checkpoint of your choice: ic checkpoint list; the record alone: --layer=workflow")
+            .detail("cut_seq", seq);
+        }
         Diagnosis::new(
             Code::NoCheckpoint,
             format!("The run took no checkpoint there (event {seq})."),

@@ -13,6 +13,11 @@ fn is_command(text: &str) -> bool {
     text.starts_with("/ic:") || text == "ic" || text.strip_prefix("ic ").is_some_and(is_verb_with_arguments)
 }
 
+/// Whether a text is the client's own news of the end of a task.
+fn is_news(text: &str) -> bool {
+    text.starts_with("<task-notification>")
+}
+
 /// Whether a text is a verb with nothing but flags and references after it: no sentence.
 fn is_verb_with_arguments(text: &str) -> bool {
     let is_argument = |word: &str| {
@@ -75,6 +80,12 @@ impl<'p> Payload<'p> {
         self.text("agent_id").is_none() && self.typed().is_some_and(is_command)
     }
 
+    /// Whether the client tells of a turn that no prompt of a person began: the news of a task's end, or a command of ic.
+    pub(super) fn is_unprompted(&self) -> bool {
+        let is_one = |text: &str| is_news(text) || is_command(text);
+        self.text("agent_id").is_none() && self.typed().is_some_and(is_one)
+    }
+
     /// What is in the payload as the prompt, without what our own hooks told.
     fn typed(&self) -> Option<&'p str> {
         let text = self.text("prompt")?.trim();
@@ -86,8 +97,7 @@ impl<'p> Payload<'p> {
     /// What a person typed. Clients also send what no person did: a subagent's task, the news that one ended, a command of ic itself.
     pub(super) fn prompt(&self) -> Option<&'p str> {
         let text = self.typed()?;
-        let is_news = text.starts_with("<task-notification>");
         let is_of_agent = self.text("agent_id").is_some();
-        (!text.is_empty() && !is_command(text) && !is_news && !is_of_agent).then_some(text)
+        (!text.is_empty() && !is_command(text) && !is_news(text) && !is_of_agent).then_some(text)
     }
 }

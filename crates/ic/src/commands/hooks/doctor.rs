@@ -1,5 +1,7 @@
 //! `ic hooks doctor`
 
+use std::path::PathBuf;
+
 use ic_store::Place;
 use rustix::fs::{Access, access};
 
@@ -9,8 +11,8 @@ use super::settings::Settings;
 use crate::clients::Client;
 use crate::commands::prelude::*;
 use crate::environment::Environment;
-use crate::hook_log;
 use crate::views::hooks::{HookFailureJson, HooksDoctorJson};
+use crate::{hook_log, hook_runs};
 
 /// Check the hooks of coding agents: installed, called, how long they took, what failed.
 ///
@@ -40,6 +42,28 @@ fn unwritable(place: &Place) -> Option<HookFailureJson> {
     })
 }
 
+/// The settings of a client that call us: of the project, and of the person.
+fn files_that_call(session: &Session, place: Option<&Place>, client: Client) -> Vec<PathBuf> {
+    let is_installed = |location: &Location| {
+        Settings::read(location, client, None)
+            .and_then(|settings| settings.without(client))
+            .is_ok_and(|edit| edit.is_change())
+    };
+    let [of_project, of_user] = client.settings();
+    let files = [
+        place.map(|place| Location::of_project(&place.root, of_project)),
+        session.home().map(|home| Location::of_user(home, of_user)),
+    ];
+    files.into_iter().flatten().filter(is_installed).map(|location| location.file).collect()
+}
+
+/// The clients whose hooks are installed.
+pub(crate) fn installed_clients(session: &Session) -> Vec<&'static str> {
+    let place = session.place().ok();
+    let is_installed = |client: &Client| !files_that_call(session, place.as_ref(), *client).is_empty();
+    Client::ALL.into_iter().filter(is_installed).map(Client::as_str).collect()
+}
+
 impl Doctor {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let clients = match &self.client {
@@ -47,22 +71,15 @@ impl Doctor {
             None => Client::ALL.to_vec(),
         };
         let place = session.place().ok();
-        let lines = place.as_ref().map(|place| hook_log::read(&place.store)).unwrap_or_default();
-        let is_installed = |location: &Location, client: Client| {
-            Settings::read(location, client, None)
-                .and_then(|settings| settings.without(client))
-                .is_ok_and(|edit| edit.is_change())
-        };
+        let lines = place.as_ref().map(|place| {
+            let cut_off = hook_runs::cut_off(&place.store);
+            hook_log::read(&place.store).into_iter().chain(cut_off).collect::<Vec<_>>()
+        });
+        let lines = lines.unwrap_or_default();
         let records: Vec<HooksDoctorJson> = clients
             .into_iter()
             .map(|client| {
-                let [of_project, of_user] = client.settings();
-                let files = [
-                    place.as_ref().map(|place| Location::of_project(&place.root, of_project)),
-                    session.home().map(|home| Location::of_user(home, of_user)),
-                ];
-                let files = files.into_iter().flatten().filter(|location| is_installed(location, client));
-                let files: Vec<_> = files.map(|location| location.file).collect();
+                let files = files_that_call(session, place.as_ref(), client);
                 let mut record = HooksDoctorJson::new(client, &files, &lines);
                 record.failures.extend(place.as_ref().filter(|_| record.is_in_use()).and_then(unwritable));
                 record

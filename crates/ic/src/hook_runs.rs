@@ -1,0 +1,156 @@
+//! Hooks that capture and have not ended: a small file each beside the ledger, locked as long as its process lives. One that is not locked is of
+//! a hook that was killed, mostly by its client's limit: the next hook moves it into `hooks.log`.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use ic_base::Timestamp;
+use ic_store::lock::{Mode, wait};
+use ic_store::private;
+
+use crate::environment::Environment;
+use crate::hook_log::{self, Line};
+use crate::text::{counted, plain};
+
+/// The code of a hook that began and did not end.
+pub(crate) const CUT_OFF: &str = "hook_cut_off";
+
+/// So often a hook says that it still runs: as exactly it is known when it was killed.
+const BEAT: Duration = Duration::from_millis(250);
+
+/// What a file is called until it is locked: one that lies there so was left within microseconds.
+const NEW: &str = "new";
+
+/// The file of a hook that runs, removed when it ends.
+pub(crate) struct Run {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Run {
+    /// Writes down that a hook begins, and what became of those before it. Where it cannot be written nothing is known of it; that stops no agent.
+    pub(crate) fn begin(store: &Path, line: &Line) -> Option<Self> {
+        settle(store);
+        let directory = directory(store);
+        private::directory(&directory).ok()?;
+        let path = directory.join(format!("{}-{}", line.at, std::process::id()));
+        let new = path.with_extension(NEW);
+        let mut file = private::create_new(&new).ok()?;
+        file.write_all(&serde_json::to_vec(line).ok()?).ok()?;
+        // Locked before it has its name: whoever finds it unlocked knows that its process is gone.
+        wait(&file, Mode::Exclusive, Duration::ZERO).ok()?.then_some(())?;
+        fs::rename(&new, &path).ok()?;
+        if let Ok(beating) = file.try_clone() {
+            // It ends with the process.
+            let _ = std::thread::Builder::new().spawn(move || beat(&beating));
+        }
+        Some(Self { path, _file: file })
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn beat(file: &File) {
+    loop {
+        std::thread::sleep(BEAT);
+        if file.set_modified(at(Environment::context().now().millis())).is_err() {
+            return;
+        }
+    }
+}
+
+/// The hooks that began and did not end, as far as the log does not have them, oldest first.
+pub(crate) fn cut_off(store: &Path) -> Vec<Line> {
+    let mut lines: Vec<Line> = of_the_dead(store).map(|(_, line, _)| line).collect();
+    lines.sort_by_key(|line| line.at);
+    lines
+}
+
+/// What is said where hooks were killed or their captures cut off within a day; `None`: none was.
+pub(crate) fn said_lately(store: &Path, now: Timestamp) -> Option<String> {
+    const LATELY: i64 = 24 * 60 * 60 * 1000;
+    let mut lines = hook_log::read(store);
+    lines.extend(cut_off(store));
+    lines.retain(|line| line.code.as_deref() == Some(CUT_OFF) && now.millis() - line.at < LATELY);
+    let last = lines.last()?;
+    let count = counted(lines.len(), "hook");
+    Some(format!(
+        "{count} began and did not end within a day, the last at {} ({}): what was done then may be recorded without a look; see: ic hooks doctor",
+        last.ended_at(),
+        plain(&last.event)
+    ))
+}
+
+/// Moves the hooks that began and did not end into the log.
+fn settle(store: &Path) {
+    for (path, line, _owner) in of_the_dead(store) {
+        // Held until it is gone: of two that find it, one writes it down.
+        if fs::remove_file(&path).is_ok() {
+            hook_log::append(store, &line);
+        }
+    }
+}
+
+fn directory(store: &Path) -> PathBuf {
+    store.join("hooks.running")
+}
+
+fn of_the_dead(store: &Path) -> impl Iterator<Item = (PathBuf, Line, File)> {
+    let entries = fs::read_dir(directory(store)).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path()).filter(|path| path.extension().is_none());
+    paths.filter_map(|path| {
+        let file = File::open(&path).ok()?;
+        wait(&file, Mode::Exclusive, Duration::ZERO).ok()?.then_some(())?;
+        // Another one may have moved it into the log while we waited.
+        let line = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        let beat = file.metadata().ok()?.modified().ok()?;
+        Some((path, ended(line, beat), file))
+    })
+}
+
+fn at(millis: i64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs())
+}
+
+/// The line of a hook that was killed: `at` was when it began.
+fn ended(line: Line, beat: SystemTime) -> Line {
+    let took = beat.duration_since(at(line.at)).unwrap_or_default();
+    let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let at = line.at.saturating_add_unsigned(ms);
+    let message = format!(
+        "it began and did not end: killed after about {:.1} s, mostly by its client's limit; exclude large directories (.gitignore), or raise \
+         the hook's timeout and IC_HOOK_LIMIT",
+        took.as_secs_f64()
+    );
+    Line { at, ms, ..line }.saying(CUT_OFF, &message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_whose_process_lives_is_told_from_one_that_was_killed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let line = Line::new("codex", "Stop", Duration::ZERO);
+        let living = Run::begin(place.path(), &line).expect("a run");
+        assert!(cut_off(place.path()).is_empty());
+        // As a process leaves it that is killed: the file, and no lock.
+        let dead = directory(place.path()).join("1-1");
+        fs::write(&dead, serde_json::to_vec(&line).expect("JSON")).expect("a file");
+        let found = cut_off(place.path());
+        assert_eq!((found.len(), found[0].code.as_deref()), (1, Some(CUT_OFF)));
+        settle(place.path());
+        assert!(!dead.exists() && cut_off(place.path()).is_empty());
+        let logged = hook_log::read(place.path());
+        assert_eq!((logged.len(), logged[0].event.as_str()), (1, "Stop"));
+        drop(living);
+        assert_eq!(fs::read_dir(directory(place.path())).expect("a directory").count(), 0);
+    }
+}

@@ -1,0 +1,138 @@
+//! The look at the tree before a prompt's work begins. The prompt is on record before it, and its work is pending until it is taken.
+//!
+//! ```text
+//!   prompt ──▶ PENDING ── its look ──▶ RUNNING
+//!                 ├── its hook was killed, and its first call looks ──▶ RUNNING, with that look
+//!                 ├── a call was begun, and its hook was killed, too ──▶ RUNNING with the next call, without a look: what it did is unsure
+//!                 └── the agent stops without a call: nothing was done
+//! ```
+
+use ic_base::{CallId, DispatchId, Result, Timestamp};
+use ic_checkpoint::git;
+use ic_checkpoint::record::{self, Link};
+use ic_dispatch::DispatchStatus;
+use ic_dispatch::dispatch::{self, Dispatch};
+use ic_kernel::Kernel;
+use ic_phase::point::{self, Kind};
+use ic_phase::{Run, run};
+use ic_session::{NewCall, Prompt, call};
+use ic_store::{Snapshot, Transaction};
+use ic_worktree::auto::{Seen, Taken};
+use ic_worktree::{Settings, Warning, root_of};
+
+use super::told::Told;
+
+/// Whether the tree was not looked at yet for a prompt's work.
+pub(super) fn is_missing(work: &Dispatch) -> bool {
+    work.status == DispatchStatus::Pending && work.require_current().is_ok()
+}
+
+/// Looks at the tree, and begins the work of a prompt. Where the look was cut off, the work waits for its first call.
+pub(super) fn take(kernel: &Kernel, work: Dispatch, kept: &Settings) -> Result<(Dispatch, Vec<Warning>)> {
+    if !is_missing(&work) || !kernel.read(|snapshot| call::of_dispatch(snapshot, &work.id))?.is_empty() {
+        return Ok((work, Vec::new()));
+    }
+    let run = kernel.read(|snapshot| run::get(snapshot, &work.run_id))?;
+    let taken = Taken::take(kernel, kept, &run.project_dir, link(&run));
+    if taken.is_cut_off() {
+        return Ok((work, taken.warnings.clone()));
+    }
+    let begun = kernel.write_late_too(|tx, now| {
+        let is_first = call::of_dispatch(tx, &work.id)?.is_empty();
+        begin(tx, now, &work.id, is_first.then_some(&taken)).map(|(begun, _)| begun)
+    })?;
+    Ok((begun, taken.warnings.clone()))
+}
+
+/// Records a call of a prompt whose work waits for its look, then looks, and begins the work: with what was seen if no other call was made
+/// before. The tool runs after that, whatever became of the look.
+pub(super) fn take_with_call(
+    kernel: &Kernel,
+    prompt: &Prompt,
+    told: &Told<'_>,
+    kept: Option<&Settings>,
+) -> Result<Taken> {
+    let run = kernel.read(|snapshot| {
+        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+        run::get(snapshot, &work.run_id)
+    })?;
+    let root = root_of(&run.project_dir);
+    let (head, head_log_start) = (git::head(&root), git::log_size(&root));
+    let id: CallId = kernel.context.new_id();
+    let is_first = kernel.write_late_too(|tx, now| {
+        let is_first = call::of_dispatch(tx, &prompt.dispatch_id)?.is_empty();
+        let newest = record::newest_look(tx, &root)?.map_or(0, |look| look.seq);
+        let new = NewCall {
+            id: &id,
+            dispatch_id: &prompt.dispatch_id,
+            session_id: &prompt.session_id,
+            call_id: told.call_id,
+            agent_id: told.agent_id,
+            agent_type: told.agent_type,
+            tool: told.tool,
+            line: told.line,
+            paths: told.paths,
+            began_seq: newest,
+            before_seq: newest,
+            head: head.as_deref(),
+            head_log_start,
+        };
+        call::begin(tx, now, &new)?;
+        Ok(is_first)
+    })?;
+    let taken = Taken::take_if(kernel, kept, &run.project_dir, link(&run));
+    kernel.write_late_too(|tx, now| {
+        let (_, seen) = begin(tx, now, &prompt.dispatch_id, is_first.then_some(&taken))?;
+        let seen = match seen {
+            Some(seen) => seen,
+            None => taken.record_news(tx, now, &root, run.epoch)?,
+        };
+        if seen.is_certain { call::looked_at(tx, &id, seen.seq) } else { Ok(()) }
+    })?;
+    Ok(taken)
+}
+
+/// Begins the work that waits for its look, as its agent stops; returns whether what was seen is recorded: without a call nothing was done, and
+/// the tree is what it was.
+pub(super) fn take_at_end(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    work: &Dispatch,
+    taken: &Taken,
+) -> Result<(Dispatch, bool)> {
+    if !is_missing(work) {
+        return Ok((work.clone(), false));
+    }
+    let is_idle = call::of_dispatch(tx, &work.id)?.is_empty() && is_childless(tx, &work.id)?;
+    let (begun, seen) = begin(tx, now, &work.id, is_idle.then_some(taken))?;
+    Ok((begun, seen.is_some_and(|seen| seen.is_certain)))
+}
+
+fn is_childless(snapshot: &Snapshot<'_>, work: &DispatchId) -> Result<bool> {
+    Ok(dispatch::descendants(snapshot, work)?.is_empty())
+}
+
+/// Begins work that waits, with what was seen, if that is its first look. In this order: what the look shows was there before the work.
+fn begin(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    id: &DispatchId,
+    first: Option<&Taken>,
+) -> Result<(Dispatch, Option<Seen>)> {
+    let work = dispatch::get(tx, id)?;
+    let run = run::get(tx, &work.run_id)?;
+    // It was begun, ended or undone while the tree was looked at.
+    if !is_missing(&work) || run.require_settled().is_err() {
+        return Ok((work, None));
+    }
+    let point = point::named_in(tx, &run.id, Kind::Prompt, id.as_str())?.pop();
+    let seen = match first.zip(point) {
+        Some((taken, point)) => Some(taken.record_at_point(tx, now, &run, &point)?),
+        None => None,
+    };
+    Ok((dispatch::start(tx, now, &work, None)?, seen))
+}
+
+fn link(run: &Run) -> Link {
+    Link { run_id: Some(run.id.clone()), phase: Some(run.phase.clone()), ..Link::default() }
+}
