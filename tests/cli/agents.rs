@@ -238,7 +238,7 @@ fn a_subagent_that_ends_does_not_end_the_prompt() {
 }
 
 #[test]
-fn a_session_that_is_resumed_after_its_end_works_in_a_run_of_its_own_again() {
+fn a_session_that_is_resumed_after_its_end_goes_on_in_its_run() {
     let project = captured();
     work(&project, "claude-code", "s-1", "First", "a");
     say(&project, &Said::new("claude-code", "s-1", "SessionEnd").with("reason", "other"));
@@ -249,8 +249,43 @@ fn a_session_that_is_resumed_after_its_end_works_in_a_run_of_its_own_again() {
     work(&project, "claude-code", "s-1", "Second", "b");
     let all = project.json("session list");
     assert_eq!(all.as_array().map(Vec::len), Some(1));
-    assert_ne!(all[0]["run_id"], first["run_id"], "a run that has ended stays as it is");
+    assert_eq!(all[0]["run_id"], first["run_id"], "a conversation has one run");
     assert!(all[0]["finished_at"].is_null());
+    let shown = project.json(&format!("run status {run}"));
+    assert_eq!((&shown["status"], &shown["phase"]), (&json!("active"), &json!("work")), "{shown}");
+    say(&project, &Said::new("claude-code", "s-1", "SessionEnd"));
+    assert_eq!(project.json(&format!("run status {run}"))["status"], "completed", "until it ends again");
+}
+
+#[test]
+fn the_middle_prompt_of_a_session_that_was_resumed_is_undone_with_what_came_after_it() {
+    let project = in_git();
+    let mut trees = vec![ic_testkit::tree(project.root())];
+    for n in 1..=3 {
+        work(&project, "claude-code", "s-1", &format!("prompt {n}"), &format!("file{n}.txt"));
+        say(&project, &Said::new("claude-code", "s-1", "SessionEnd"));
+        say(&project, &Said::new("claude-code", "s-1", "SessionStart").with("source", "resume"));
+        trees.push(ic_testkit::tree(project.root()));
+    }
+    let prompts = project.json("session show s-1")["prompts"].clone();
+    let middle = prompts[1]["id"].as_str().expect("an id").to_owned();
+    let runs: std::collections::BTreeSet<String> =
+        prompts.as_array().expect("a list").iter().map(|one| one["run_id"].to_string()).collect();
+    assert_eq!(runs.len(), 1, "{prompts}");
+    // One list has them all: what a person chooses from.
+    let log = project.json("log");
+    let titles: Vec<&str> =
+        log.as_array().expect("a list").iter().filter_map(|one| one["title"].as_str()).collect();
+    assert_eq!(titles, ["prompt 3", "prompt 2", "prompt 1"]);
+    project.json(&format!("undo prompt:{middle} --yes"));
+    assert_eq!(ic_testkit::tree(project.root()), trees[1]);
+    project.json("redo --yes");
+    assert_eq!(ic_testkit::tree(project.root()), trees[3]);
+    // A conversation that is begun anew has a run of its own.
+    say(&project, &Said::new("claude-code", "s-1", "SessionEnd").with("reason", "clear"));
+    work(&project, "claude-code", "s-2", "another", "another.txt");
+    let all = project.json("session list");
+    assert_ne!(all[0]["run_id"], all[1]["run_id"]);
 }
 
 #[test]

@@ -83,7 +83,7 @@ event_types! {
     RunSet = Run, "run_set", blocks;
     /// A run was cancelled.
     RunCancelled = Run, "run_cancelled", blocks;
-    /// A cancelled run was made active again.
+    /// A cancelled run was made active again, or a completed one whose session was resumed.
     RunReopened = Run, "run_reopened", blocks;
     /// The text of an event was taken out; `subject_id` is its seq.
     Redacted = Run, "redacted", quiet;

@@ -16,7 +16,9 @@ mod closed;
 mod list;
 mod row;
 mod settings;
-pub use closed::{close_for_rollback, fence, reopen, reopen_cancelled, settle_rollback, undo_rollback};
+pub use closed::{
+    close_for_rollback, fence, reopen, reopen_cancelled, reopen_completed, settle_rollback, undo_rollback,
+};
 pub use list::{Filter, list, search};
 pub use row::{Run, RunStatus, get};
 pub use settings::{MAX_METADATA, Settings, redact_settings, set};

@@ -9,7 +9,7 @@ use ic_dispatch::report::Report;
 use ic_kernel::Kernel;
 use ic_phase::gate::Gates;
 use ic_phase::point::{Kind, NewPoint};
-use ic_phase::run::{self, NewRun};
+use ic_phase::run::{self, NewRun, RunStatus};
 use ic_phase::{Chain, Run};
 use ic_session::{self as session, NewPrompt, NewSession, Prompt, Session};
 use ic_store::{Snapshot, Transaction};
@@ -189,7 +189,10 @@ fn session_of(
     (id, run_id): (&SessionId, &RunId),
 ) -> Result<Session> {
     let known = session::by_client(tx, teller.client, teller.client_id)?;
-    let open = open_run(tx, teller, asked)?;
+    let open = match open_run(tx, teller, asked)? {
+        None => resumed(tx, now, known.as_ref())?,
+        open => open,
+    };
     let owns_run = open.is_none();
     let run = match open {
         Some(run) => run,
@@ -223,6 +226,16 @@ fn open_run(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &Asked<'_>) -> R
     let wanted = asked.run.cloned().or_else(|| known.map(|known| known.run_id));
     let Some(wanted) = wanted else { return Ok(None) };
     Ok(Some(run::get(snapshot, &wanted)?).filter(|run| run.require_active().is_ok()))
+}
+
+/// The run that was made for a session and that its end completed, open again: a conversation has one run, however often it is resumed.
+fn resumed(tx: &Transaction<'_>, now: Timestamp, known: Option<&Session>) -> Result<Option<Run>> {
+    let Some(known) = known.filter(|known| known.owns_run) else { return Ok(None) };
+    let run = run::get(tx, &known.run_id)?;
+    if run.status != RunStatus::Completed {
+        return Ok(None);
+    }
+    run::reopen_completed(tx, now, &run, "its session was resumed").map(Some)
 }
 
 /// A run of a session's own. Its goal repeats no prompt: what is redacted there must not stand here.

@@ -75,6 +75,32 @@ pub fn reopen_cancelled(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason:
     Ok(Run { status: RunStatus::Active, updated_at: now, ..run.clone() })
 }
 
+/// Makes a completed run active again, at the phase before its end, and returns it as it then is: the session that it was made for goes on.
+///
+/// The epoch stays, as with [`reopen_cancelled`]. Errors: `run_not_active` for a run that is not completed.
+pub fn reopen_completed(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason: &str) -> Result<Run> {
+    let (names, id) = (run.chain.names(), run.id.short());
+    let before_end = names.iter().rev().nth(1).filter(|_| run.status == RunStatus::Completed).copied();
+    let Some(phase) = before_end else {
+        return Err(Diagnosis::new(Code::RunNotActive, format!("The run {id} is not completed."))
+            .hint(format!("see where it is: ic run status {id}"))
+            .detail("run_id", run.id.as_str()));
+    };
+    let event = NewEvent {
+        from: Some(run.status.as_str()),
+        to: Some(RunStatus::Active.as_str()),
+        reason: Some(reason),
+        ..NewEvent::of(&run.id, run.epoch, EventType::RunReopened)
+    };
+    ic_events::append(tx, now, &event)?;
+    tx.execute_one(
+        "UPDATE runs SET phase = $1, status = 'active', completed_at = NULL, updated_at = $2 WHERE id = $3",
+        &[&phase, &now.millis(), &run.id.as_str()],
+    )?;
+    let (status, completed_at) = (RunStatus::Active, None);
+    Ok(Run { phase: phase.to_owned(), status, completed_at, updated_at: now, ..run.clone() })
+}
+
 fn set_status(tx: &Transaction<'_>, now: Timestamp, id: &RunId, status: RunStatus) -> Result<()> {
     tx.execute_one(
         "UPDATE runs SET status = $1, updated_at = $2 WHERE id = $3",
