@@ -283,3 +283,28 @@ fn right_after_the_installation_the_log_waits() {
     let text = project.ok("log --format text");
     assert!(text.contains("waits for the first prompt") && text.contains("claude-code"), "{text}");
 }
+
+#[test]
+fn what_hooks_take_says_for_which_session_and_prompt() {
+    let project = base();
+    say(&project, &asked("p-1", "Add it"));
+    writes(&project, "p-1", "one.txt");
+    stops(&project, "p-1");
+    project.ok("checkpoint create --name mine");
+    let shown = project.json("session show A");
+    let (session, prompt) = (shown["id"].clone(), shown["prompts"][0]["id"].clone());
+    let all = project.json("checkpoint list --calls");
+    let all = all.as_array().expect("a list");
+    let (mine, of_hooks): (Vec<&Value>, Vec<&Value>) = all.iter().partition(|one| one["name"] == "mine");
+    assert!(of_hooks.len() >= 3, "before it, around its call, at its end: {all:?}");
+    for one in of_hooks {
+        assert_eq!((&one["session_id"], &one["prompt_id"]), (&session, &prompt), "{one}");
+        let id = one["id"].as_str().expect("an id");
+        assert_eq!(project.json(&format!("checkpoint show {id}"))["prompt_id"], prompt);
+        let short = &prompt.as_str().expect("an id")[28..];
+        let text = project.ok(&format!("checkpoint show {id} --format text"));
+        assert!(text.contains("session") && text.contains(short), "{text}");
+        assert!(project.ok("checkpoint list --format text").contains(&format!("prompt:{short}")));
+    }
+    assert_eq!((&mine[0]["session_id"], &mine[0]["prompt_id"]), (&Value::Null, &Value::Null));
+}

@@ -16,7 +16,8 @@ mod table;
 pub use call::{Call, NewCall};
 pub use prompt::{
     NewPrompt, Prompt, are_any as are_any_prompts, begin as begin_prompt, by_prompt_id, end as end_prompt,
-    hold, latest, needed_checkpoints, newest, of_dispatch as prompt_of, of_session, own_runs, own_runs_of, standing,
+    hold, latest, needed_checkpoints, newest, of_checkpoint as prompt_of_checkpoint,
+    of_dispatch as prompt_of, of_session, own_runs, own_runs_of, standing,
 };
 pub use table::{
     NewSession, REFERENT, Session, begin, by_client, end, get, go_on, is_own_run, list, of_own_run,

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq, SessionId, Timestamp};
-use ic_dispatch::Dispatch;
+use ic_checkpoint::record::Checkpoint;
+use ic_dispatch::{Dispatch, dispatch};
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
 
 use crate::call;
@@ -115,6 +116,32 @@ pub fn latest(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Option<Pro
 pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Option<Prompt>> {
     let sql = format!("SELECT {COLUMNS} FROM prompts WHERE dispatch_id = $1");
     snapshot.query_opt(&sql, &[&dispatch.as_str()], from_row)
+}
+
+/// The prompt that a checkpoint was taken for: before its work, in it, at its end, or for what it began.
+pub fn of_checkpoint(snapshot: &Snapshot<'_>, checkpoint: &Checkpoint) -> Result<Option<Prompt>> {
+    let Some(dispatch) = &checkpoint.link.dispatch_id else { return before_work(snapshot, checkpoint) };
+    let mut next = dispatch::find(snapshot, dispatch)?;
+    while let Some(work) = next {
+        if let Some(prompt) = of_dispatch(snapshot, &work.id)? {
+            return Ok(Some(prompt));
+        }
+        let parent = work.work.parent_id;
+        next = parent.map_or(Ok(None), |parent| dispatch::find(snapshot, &parent))?;
+    }
+    Ok(None)
+}
+
+/// The prompt before whose work a checkpoint was taken: its point was recorded right before it.
+fn before_work(snapshot: &Snapshot<'_>, checkpoint: &Checkpoint) -> Result<Option<Prompt>> {
+    let Some(run) = &checkpoint.link.run_id else { return Ok(None) };
+    let name = snapshot.query_opt(
+        "SELECT name FROM points WHERE run_id = $1 AND seq < $2 AND kind = 'prompt' AND checkpoint_id = $3 \
+         ORDER BY seq DESC LIMIT 1",
+        &[&run.as_str(), &checkpoint.seq, &checkpoint.id.as_str()],
+        |row| row.get(0).map(DispatchId::from_ledger),
+    )?;
+    name.map_or(Ok(None), |name| of_dispatch(snapshot, &name))
 }
 
 /// Whether there ever was a prompt.

@@ -16,6 +16,7 @@ use ic_checkpoint::git::GitState;
 use ic_checkpoint::manifest::{Changed, Manifest, PathText};
 use ic_checkpoint::record::{Checkpoint, Kind};
 use ic_events::hex;
+use ic_session::Prompt;
 use ic_store::path_from_bytes;
 use ic_worktree::{Shown, Warning};
 
@@ -45,6 +46,10 @@ shape! {
         step: Option<String> = link.step_name.clone(),
         step_number: Option<i64> = link.step,
         dispatch_id: Option<String> = link.dispatch_id.as_ref().map(ToString::to_string),
+        /// The session whose hooks took it; null: they did not.
+        session_id: Option<String> = None,
+        /// The prompt that it was taken for: before, in, or at the end of its work. The id of its dispatch.
+        prompt_id: Option<String> = None,
         /// The checkpoint that it follows; null for the first of a line.
         parent_id: Option<String> = checkpoint.parent_id.as_ref().map(ToString::to_string),
         project_dir: String = root.path,
@@ -128,6 +133,12 @@ impl CheckpointJson {
         }
     }
 
+    /// The same with the prompt that it was taken for.
+    pub(crate) fn for_prompt(self, prompt: Option<&Prompt>) -> Self {
+        let session_id = prompt.map(|prompt| prompt.session_id.to_string());
+        Self { session_id, prompt_id: prompt.map(|prompt| prompt.dispatch_id.to_string()), ..self }
+    }
+
     /// The same with what it holds.
     pub(crate) fn with_files(self, files: Vec<FileJson>) -> Self {
         Self { files: Some(files), ..self }
@@ -150,22 +161,31 @@ impl Rows {
     }
 
     /// Adds one to the list that is printed; breaks when the reader is gone.
-    pub(crate) fn push(&mut self, list: &mut List<'_>, shown: &Shown) -> Result<ControlFlow<()>> {
+    pub(crate) fn push(
+        &mut self,
+        list: &mut List<'_>,
+        shown: &Shown,
+        prompt: Option<&Prompt>,
+    ) -> Result<ControlFlow<()>> {
         let (checkpoint, manifest) = (&shown.checkpoint, shown.manifest.as_ref());
-        list.push(&CheckpointJson::new(checkpoint, manifest), || {
-            self.add(checkpoint, manifest);
+        list.push(&CheckpointJson::new(checkpoint, manifest).for_prompt(prompt), || {
+            self.add(checkpoint, manifest, prompt);
             String::new()
         })
     }
 
-    fn add(&mut self, checkpoint: &Checkpoint, manifest: Option<&Manifest>) {
+    fn add(&mut self, checkpoint: &Checkpoint, manifest: Option<&Manifest>, prompt: Option<&Prompt>) {
+        let of_prompt = prompt.map(|prompt| format!("prompt:{}", prompt.dispatch_id.short()));
+        let about =
+            [Some(about(checkpoint)), of_prompt].into_iter().flatten().filter(|text| !text.is_empty());
+        let about = about.collect::<Vec<_>>().join(", ");
         self.table.row(vec![
             Cell::new(style::STRONG, checkpoint.id.short()),
             Cell::new(kind_style(checkpoint.kind), checkpoint.kind.as_str()),
             Cell::new(style::DIM, &when(self.now, checkpoint.created_at)),
             summary(manifest).as_str().into(),
             checkpoint.counts.files.to_string().into(),
-            about(checkpoint).as_str().into(),
+            about.as_str().into(),
         ]);
     }
 
@@ -189,8 +209,29 @@ pub(crate) fn capturing(progress: &Progress) -> String {
     )
 }
 
+/// What a checkpoint belongs to, each with its label.
+fn links(checkpoint: &Checkpoint, prompt: Option<&Prompt>) -> Vec<(&'static str, String)> {
+    let link = &checkpoint.link;
+    let named = [
+        ("name", &link.name),
+        ("message", &link.message),
+        ("conversation", &link.conversation),
+        ("workflow", &link.workflow),
+        ("phase", &link.phase),
+        ("step", &link.step_name),
+    ];
+    let named = named.into_iter().filter_map(|(label, value)| Some((label, plain(value.as_deref()?))));
+    let ids = [
+        ("run", link.run_id.as_ref().map(|run| run.short().to_owned())),
+        ("dispatch", link.dispatch_id.as_ref().map(|dispatch| dispatch.short().to_owned())),
+        ("session", prompt.map(|prompt| prompt.session_id.short().to_owned())),
+        ("prompt", prompt.map(|prompt| prompt.dispatch_id.short().to_owned())),
+    ];
+    named.chain(ids.into_iter().filter_map(|(label, id)| Some((label, id?)))).collect()
+}
+
 /// Everything about one checkpoint, but its files.
-pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> String {
+pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>, prompt: Option<&Prompt>) -> String {
     let mut out = format!(
         "{}  {}\n",
         styled(style::STRONG, checkpoint.id.short()),
@@ -199,23 +240,8 @@ pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>) -> Stri
     let mut row = |label: &str, value: &str| {
         out += &format!("  {}  {value}\n", styled(style::DIM, &format!("{label:<12}")));
     };
-    let link = &checkpoint.link;
-    let named = [("name", &link.name), ("message", &link.message), ("conversation", &link.conversation)];
-    let named = named.into_iter().chain([
-        ("workflow", &link.workflow),
-        ("phase", &link.phase),
-        ("step", &link.step_name),
-    ]);
-    for (label, value) in named {
-        if let Some(value) = value {
-            row(label, &plain(value));
-        }
-    }
-    if let Some(run) = &link.run_id {
-        row("run", run.short());
-    }
-    if let Some(dispatch) = &link.dispatch_id {
-        row("dispatch", dispatch.short());
+    for (label, value) in links(checkpoint, prompt) {
+        row(label, &value);
     }
     row(
         "follows",

@@ -62,7 +62,7 @@ impl Checkpoints {
         };
         let mut rows = views::checkpoint::Rows::new(kernel.context.now());
         let mut list = session.output.begin_list();
-        ic_worktree::list(&workspace, filter, |shown| rows.push(&mut list, &shown))?;
+        ic_worktree::list(&workspace, filter, |shown| rows.push(&mut list, &shown, None))?;
         list.end_with(|| rows.render())
     }
 }
