@@ -27,6 +27,7 @@ pub enum Writers {
 }
 
 /// Asks about a file that is open for reading alone.
+#[must_use]
 pub fn writers_of(file: BorrowedFd<'_>) -> Writers {
     match Lease::take(file) {
         Ok(_lease) => Writers::None,

@@ -36,7 +36,7 @@ pub fn verify(objects: &Objects, checkpoints: &[Checkpoint], read_data: bool) ->
     objects.at_one_moment(|| {
         let mut look = Look { objects, read_data, looked_at: HashSet::new(), damage: BTreeMap::new() };
         for checkpoint in checkpoints {
-            look.look_at(checkpoint)?;
+            look.look_at(checkpoint);
         }
         let count = look.looked_at.len() as u64;
         let mut damage = look.damage;
@@ -64,7 +64,7 @@ struct Look<'o> {
 }
 
 impl Look<'_> {
-    fn look_at(&mut self, checkpoint: &Checkpoint) -> Result<()> {
+    fn look_at(&mut self, checkpoint: &Checkpoint) {
         let mut waiting = vec![(checkpoint.tree, Role::Directory), (checkpoint.manifest, Role::Manifest)];
         while let Some((hash, role)) = waiting.pop() {
             if !self.looked_at.insert(hash) {
@@ -80,7 +80,6 @@ impl Look<'_> {
                 Err(problem) => self.found(hash, role, &problem),
             }
         }
-        Ok(())
     }
 
     /// What a directory needs. What was purged needs nothing.
@@ -178,13 +177,14 @@ fn find_below(
         let (mut hurt, mut is_whole) = (BTreeSet::new(), true);
         for entry in entries {
             match entry.node {
-                Node::Directory(inner) => match below.get(&inner) {
-                    Some(found) => hurt.extend(found),
-                    None => {
+                Node::Directory(inner) => {
+                    if let Some(found) = below.get(&inner) {
+                        hurt.extend(found);
+                    } else {
                         waiting.push(inner);
                         is_whole = false;
                     }
-                },
+                }
                 Node::File { hash, .. } if damage.contains_key(&hash) => drop(hurt.insert(hash)),
                 _ => {}
             }
