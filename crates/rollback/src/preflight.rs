@@ -35,6 +35,41 @@ pub(super) fn plan(
     let of_session = kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &plan.run.id))?;
     let request = &LayeredRequest { beside_runs: request.beside_runs || of_session, ..request.clone() };
     OwnerLock::require_free(kernel.store(), &plan.run.id)?;
+    let (parts, mut refused) = look(kernel, settings, (plan, request), layers, watch)?;
+    let root = root_of(&plan.run.project_dir);
+    let plan = kernel.read(|snapshot| straddling::add(snapshot, plan.clone(), parts.lost.as_ref()))?;
+    require_any(kernel, &plan, &parts)?;
+    let mut rollback = Rollback::planned(plan, request.base.reason);
+    refused.extend(refusals(&parts, request, rollback.plan.point.as_deref()));
+    if layers != [Name::Workflow] {
+        rollback.plan_hash = hash(&rollback, layers, request.force, parts.effects.as_ref(), &parts);
+    }
+    require_expected(&rollback, request.base.expect_plan)?;
+    let is_everything = request.layers.is_everything(request.base.to);
+    let rows_stay = match is_everything {
+        true => layers::rows_that_stay(kernel, layers, rollback.plan.cut.seq)?,
+        false => None,
+    };
+    Ok(LayeredRollback {
+        rollback,
+        layers: layers.to_vec(),
+        parts,
+        status: LayeredStatus::Planned,
+        steps: Vec::new(),
+        refusals: refused,
+        rows_stay,
+        git_stays: is_everything.then(|| git_stays(settings, &root)).flatten(),
+    })
+}
+
+/// What each layer would take back, and what it refuses.
+fn look(
+    kernel: &Kernel,
+    settings: &Settings,
+    (plan, request): (&Plan, &LayeredRequest<'_>),
+    layers: &[Name],
+    watch: &Watch,
+) -> Result<(Parts, Vec<Refusal>)> {
     let mut refused = Vec::new();
     let mut work = Work::default();
     for kind in layers::kinds(layers) {
@@ -49,39 +84,9 @@ pub(super) fn plan(
     if let Some(tree) = &mut parts.tree {
         // The rollback is refused as a whole, and says so in one place.
         tree.refusal = None;
+        parts.lost = Some(Lost::of(kernel, settings, plan, (tree, parts.commits.as_deref()))?);
     }
-    parts.lost = match &parts.tree {
-        Some(tree) => Some(Lost::of(kernel, settings, plan, (tree, parts.commits.as_deref()))?),
-        None => None,
-    };
-    let root = root_of(&plan.run.project_dir);
-    let plan = kernel.read(|snapshot| straddling::add(snapshot, plan.clone(), parts.lost.as_ref()))?;
-    require_any(kernel, &plan, &parts)?;
-    let mut rollback = Rollback::planned(plan, request.base.reason);
-    refused.extend(refusals(&parts, request, rollback.plan.point.as_deref()));
-    if layers != [Name::Workflow] {
-        rollback.plan_hash = hash(&rollback, layers, request.force, parts.effects.as_ref(), &parts);
-    }
-    require_expected(&rollback, request.base.expect_plan)?;
-    let rows_stay = if request.layers.is_everything(request.base.to) {
-        layers::rows_that_stay(kernel, layers, rollback.plan.cut.seq)?
-    } else {
-        None
-    };
-    Ok(LayeredRollback {
-        rollback,
-        layers: layers.to_vec(),
-        parts,
-        status: LayeredStatus::Planned,
-        steps: Vec::new(),
-        refusals: refused,
-        rows_stay,
-        git_stays: request
-            .layers
-            .is_everything(request.base.to)
-            .then(|| git_stays(settings, &root))
-            .flatten(),
-    })
+    Ok((parts, refused))
 }
 
 /// What is said where files go back and the commits that have them do not.
