@@ -290,7 +290,7 @@ fn a_name_decides_where_several_work_that_tell_of_no_calls() {
     let names = ["form", "parser", "api"];
     let ids = names.map(begun);
     for (name, id) in names.iter().zip(&ids) {
-        project.write(&format!("{name}.c"), name);
+        project.write(format!("{name}.c"), name);
         git(&project, &["add", &format!("{name}.c")]);
         git(&project, &["commit", "-qm", name]);
         let commit = git(&project, &["rev-parse", "HEAD"]);

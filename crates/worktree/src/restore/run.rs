@@ -236,26 +236,24 @@ fn plan_report<'w>(
     if request.keep_theirs {
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
     }
-    let is_without = reversed.is_some();
-    let without::Rest { conflicts, texts, parts } =
-        without::open_conflicts(&mut plan, conflicts, reversed, request);
+    let rest = without::open_conflicts(&mut plan, conflicts, reversed, request);
     let differs = git.as_ref().map_or_else(Vec::new, super::differs::left_to_others);
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
     let plan_hash = hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?;
     let report = Report {
         dry_run: request.dry_run,
         git,
-        conflicts,
+        conflicts: rest.conflicts,
         differs,
         not_compared,
         lacks_any,
         is_whole: is_whole && strategy != Strategy::Partial,
-        is_without,
-        parts_left: parts,
+        is_without: rest.is_without,
+        parts_left: rest.parts,
         warnings: shot.warnings.iter().cloned().chain(own_warnings).collect(),
         ..planned_report(target, strategy, plan, plan_hash)
     };
-    Ok(Planned { report, open, limits, texts, sources })
+    Ok(Planned { report, open, limits, texts: rest.texts, sources })
 }
 
 /// The report of a plan of which nothing more is known.

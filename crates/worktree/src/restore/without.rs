@@ -89,7 +89,9 @@ pub(super) struct Rest {
     pub(super) conflicts: Vec<Conflict>,
     /// The merged texts that the plan needs.
     pub(super) texts: Vec<Vec<u8>>,
-    /// Paths at which something of the work that is undone stays.
+    /// Only what one piece of work did is undone.
+    pub(super) is_without: bool,
+    /// Paths at which something of that work stays.
     pub(super) parts: Vec<PathText>,
 }
 
@@ -116,5 +118,5 @@ pub(super) fn open_conflicts(
     } else if !request.keep_theirs {
         open.extend(without_a_step);
     }
-    Rest { conflicts: open, texts, parts }
+    Rest { conflicts: open, texts, is_without, parts }
 }

@@ -27,7 +27,7 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&CheckpointId
             let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
             let way_back = files_alone.map_or_else(|| way_back(id, whole.parts.effects.as_ref()), purged);
             let in_part = whole.status == LayeredStatus::RolledBackInPart;
-            let in_part = in_part.then(|| in_part_of(whole)).unwrap_or_default();
+            let in_part = if in_part { in_part_of(whole) } else { String::new() };
             in_part + &styled(style::DIM, &way_back) + "\n"
         }
         LayeredStatus::RollingBack => format!(
