@@ -11,7 +11,9 @@ use ic_testkit::World;
 
 /// A project, and a directory beside it with a file.
 fn project() -> (World, PathBuf) {
-    let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
+    let mut world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
+    let home = world.cli.home().to_owned();
+    world.cli = world.cli.with_env("HOME", home);
     let beside = world.cli.home().join("beside");
     write_in(&beside, "notes", "of a person\n");
     let beside = beside.canonicalize().expect("its real path");

@@ -99,9 +99,13 @@ impl Workspace<'_> {
 
     /// Why a path is never changed from here; `None`: it may be, as far as its place says.
     pub fn not_ours(&self, path: &Path) -> Option<String> {
-        let home = self.settings.home.as_deref();
+        let home =
+            self.settings.home.as_deref().map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
         let is_below = |of: &Path, names: &[&str]| names.iter().any(|name| path.starts_with(of.join(name)));
-        if home.is_some_and(|home| OF_CLIENTS.iter().any(|(of, names)| is_below(&home.join(of), names))) {
+        if home
+            .as_ref()
+            .is_some_and(|home| OF_CLIENTS.iter().any(|(of, names)| is_below(&home.join(of), names)))
+        {
             return Some(OF_CLIENT.to_owned());
         }
         if path.components().any(|part| part.as_os_str() == ".git") {
