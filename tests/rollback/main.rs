@@ -23,6 +23,7 @@ mod kill;
 mod left_locks;
 mod log;
 mod neighbours;
+mod operations;
 mod outside;
 mod points;
 mod preflight;

@@ -71,6 +71,9 @@ impl GitRestore {
         if self.plan.index {
             moves.push(("index".to_owned(), "restored as it was".to_owned()));
         }
+        if let Some(operation) = &self.plan.ends {
+            moves.push((operation.clone(), "ended: it began since".to_owned()));
+        }
         if self.plan.stash {
             moves.push(("stash".to_owned(), self.stash_moves()));
         }

@@ -16,7 +16,7 @@ mod stash;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnose, Diagnosis, Result};
 
 use super::pack;
 use super::program::Git;
@@ -32,6 +32,14 @@ pub use index::{apply_index, clear_own_lock, look_again};
 pub use locks::{LeftLock, StandingLock, left_locks, locks_of, remove_locks};
 pub use others::{MovedByOthers, Others, moved_by_others};
 pub use refuse::{is_sparse, needs_purged, other_work_trees};
+
+/// Operations in progress that are notes in the git directory and nothing else, with these. The first one says that it is in progress, and
+/// goes last.
+const NOTES: [(&str, &[&str]); 3] = [
+    ("merge", &["MERGE_MODE", "MERGE_MSG", "MERGE_RR", "AUTO_MERGE", "MERGE_HEAD"]),
+    ("cherry-pick", &["MERGE_MSG", "MERGE_RR", "AUTO_MERGE", "CHERRY_PICK_HEAD"]),
+    ("revert", &["MERGE_MSG", "MERGE_RR", "AUTO_MERGE", "REVERT_HEAD"]),
+];
 
 const REFLOG: &str = "ic: restore checkpoint";
 
@@ -53,7 +61,7 @@ pub fn plan(
     if plan.is_empty() && target.symbolic == current.symbolic {
         return Ok(plan);
     }
-    refuse::operations(target, current, &dirs)?;
+    refuse::operations(target, &plan, current, &dirs)?;
     refuse::locks(&dirs, &plan, past)?;
     refuse::symbolic_branches(target, current)?;
     if plan.index {
@@ -68,6 +76,27 @@ pub fn plan(
         new_commits(git, &plan, target, current)
     })?;
     Ok(plan)
+}
+
+/// The operation that is in progress and was not, if it is one of those that are no more than notes beside the index.
+fn operation_that_ends(target: &GitState, current: &GitState) -> Option<String> {
+    let is_plain = |operation: &&String| NOTES.iter().any(|(name, _)| name == operation);
+    current.operation.as_ref().filter(|_| target.operation.is_none()).filter(is_plain).cloned()
+}
+
+/// Ends an operation as `git merge --quit` does, once HEAD and the index are restored: git's notes of it go.
+pub fn end_operation(root: &Path, operation: &str) -> Result<()> {
+    let dirs = dirs(root)?;
+    let notes = NOTES.iter().filter(|(name, _)| *name == operation).flat_map(|(_, notes)| notes.iter());
+    for note in notes {
+        match std::fs::remove_file(dirs.git_dir.join(note)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).while_doing(|| format!("ending the {operation}"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// What differs between two states, of which nothing is asked of git: no commits are named.
@@ -93,6 +122,7 @@ pub fn moves(target: &GitState, current: &GitState) -> GitPlan {
         head: target.head_name() != current.head_name() || is_elsewhere,
         index: target.index != current.index,
         stash: target.stash != current.stash,
+        ends: operation_that_ends(target, current),
         new_commits: Vec::new(),
     }
 }

@@ -304,10 +304,18 @@ fn operations_and_locks_are_refused() {
     let merge =
         Command::new("git").args(["merge", "-q", "main"]).current_dir(repository.root()).output().unwrap();
     assert!(!merge.status.success(), "a merge with a conflict");
-    assert_eq!(repository.plan(&target).unwrap_err().code(), Code::GitInProgress);
+    // What began since, and is no more than notes beside the index, ends with the restore.
+    assert_eq!(repository.plan(&target).unwrap().0.ends.as_deref(), Some("merge"));
     let merging = repository.record(None);
     repository.git("merge --abort");
     assert_eq!(repository.plan(&merging).unwrap_err().code(), Code::GitInProgress);
+    let rebase =
+        Command::new("git").args(["rebase", "-q", "main"]).current_dir(repository.root()).output().unwrap();
+    assert!(!rebase.status.success(), "a rebase with a conflict");
+    let refused = repository.plan(&target).unwrap_err();
+    assert_eq!(refused.code(), Code::GitInProgress);
+    assert!(refused.get_hint().is_some_and(|hint| hint.contains("git rebase --abort")), "{refused:?}");
+    repository.git("rebase --abort");
     std::fs::write(repository.root().join(".git/index.lock"), "").unwrap();
     assert_eq!(repository.plan(&target).unwrap_err().code(), Code::GitBusy);
 }

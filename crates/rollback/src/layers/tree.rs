@@ -329,6 +329,11 @@ impl<'a> Goal<'a> {
                         )
                     }
                     (Code::GitBusy, None) => "wait until git is done, or ".to_owned(),
+                    // How that is ended stands before the way around it.
+                    (Code::GitInProgress, _) => {
+                        let hint = error.get_hint().unwrap_or_default();
+                        hint.split("restore the files alone").next().unwrap_or_default().to_owned()
+                    }
                     _ => String::new(),
                 };
                 let alone = match error.code() {

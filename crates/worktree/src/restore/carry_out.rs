@@ -64,6 +64,10 @@ impl Workspace<'_> {
         let moved = git.filter(|_| git_failed.is_none());
         let (is_clean, failed) = self.restore_index(plan, moved, is_clean);
         git_failed = git_failed.or(failed);
+        // Last: as long as git says so, a killed restore is known to be half done.
+        let ended = moved.filter(|_| git_failed.is_none()).and_then(|git| git.plan.ends.as_deref());
+        git_failed =
+            git_failed.or(ended.and_then(|operation| git::end_operation(&self.root, operation).err()));
         let clean = is_clean.map(|since| self.clean_as(target, since)).transpose()?.flatten();
         // What was restored is looked at while it goes to the disk. Git is not: what it writes would wait for that.
         let shot = while_syncing(&root, || self.shoot_restored(plan, Purpose { clean, ..purpose }))?;

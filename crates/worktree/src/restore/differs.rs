@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_base::Result;
+use ic_base::{Result, shell_word};
 use ic_checkpoint::diff::{self, Difference, State};
 use ic_checkpoint::git::GitState;
 use ic_checkpoint::manifest::PathText;
@@ -87,7 +87,8 @@ impl Workspace<'_> {
 pub(super) fn left_to_others(git: &GitRestore) -> Vec<(PathText, String)> {
     let (here, wanted) = (branches(&git.current), branches(&git.target));
     let moved = branches_that_differ(&branches(&git.meant), &here, |name| wanted.get(name) == here.get(name));
-    moved.into_iter().filter(|(_, is_left)| *is_left).map(|(why, _)| of_git(why)).collect()
+    let branches = moved.into_iter().filter(|(_, is_left)| *is_left).map(|(why, _)| why);
+    branches.chain(tags_that_differ(&git.target, &git.current)).map(of_git).collect()
 }
 
 /// What was left to other work trees is among it.
@@ -95,6 +96,7 @@ fn git_that_differs(git: &GitRestore, now: &GitState) -> Vec<(PathText, String)>
     let (wanted, here) = (branches(&git.target), branches(now));
     let moved = branches_that_differ(&branches(&git.meant), &here, |name| wanted.get(name) == here.get(name));
     let mut said: Vec<String> = moved.into_iter().map(|(why, _)| why).collect();
+    said.extend(tags_that_differ(&git.target, now));
     if !stand_alike(&git.target, now) {
         said.push(format!("HEAD is at {}, and was at {}", place(now), place(&git.target)));
     }
@@ -116,6 +118,20 @@ pub(super) fn place(state: &GitState) -> String {
         Some(branch) => format!("{branch} ({})", short(state.head.as_ref())),
         None => short(state.head.as_ref()),
     }
+}
+
+/// Tags that were there and are gone, or elsewhere: a restore moves none of them.
+fn tags_that_differ(then: &GitState, now: &GitState) -> Vec<String> {
+    const TAGS: &[u8] = b"refs/tags/";
+    let here: BTreeMap<&PathText, &String> = now.refs.iter().map(|(name, oid)| (name, oid)).collect();
+    let mut said = Vec::new();
+    for (name, was) in &then.refs {
+        let Some(tag) = name.0.strip_prefix(TAGS).filter(|_| here.get(name) != Some(&was)) else { continue };
+        let is = here.get(name).map_or("gone".to_owned(), |oid| short(Some(oid)));
+        let tag = String::from_utf8_lossy(tag);
+        said.push(format!("the tag {tag} is {is}, and was {was}: git tag -f {} {was}", shell_word(&tag)));
+    }
+    said
 }
 
 type Branches = BTreeMap<Vec<u8>, String>;

@@ -27,6 +27,9 @@ pub struct GitPlan {
     pub index: bool,
     /// Whether the stash changes.
     pub stash: bool,
+    /// The operation that ends: it began since, and is no part of the state to be restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends: Option<String>,
     /// Commits that leave a branch which goes back, and those that are on no branch of the state to be restored, newest first.
     pub new_commits: Vec<String>,
 }
@@ -34,7 +37,7 @@ pub struct GitPlan {
 impl GitPlan {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.refs.is_empty() && !self.head && !self.index && !self.stash
+        self.refs.is_empty() && !self.head && !self.index && !self.stash && self.ends.is_none()
     }
 }
 

@@ -21,19 +21,38 @@ fn unsupported(what: &str) -> Diagnosis {
         .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
 }
 
-pub(super) fn operations(target: &GitState, current: &GitState, dirs: &GitDirs) -> Result<()> {
+pub(super) fn operations(
+    target: &GitState,
+    plan: &GitPlan,
+    current: &GitState,
+    dirs: &GitDirs,
+) -> Result<()> {
     let in_progress = |operation: &str, when: &str| {
         Diagnosis::new(Code::GitInProgress, format!("A {operation} {when} in progress."))
-            .hint("finish or abort it, or restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
+            .hint(format!(
+                "{}restore the files alone: ic checkpoint restore ID --strategy files-only --yes",
+                if when == "is" { way_out(operation) } else { String::new() }
+            ))
             .detail("operation", operation)
     };
-    if let Some(operation) = operation(&dirs.git_dir).as_ref().or(current.operation.as_ref()) {
+    // One of several commits has more than notes: only git can end it.
+    let is_ended = |operation: &String| {
+        plan.ends.as_ref() == Some(operation) && !dirs.git_dir.join("sequencer").exists()
+    };
+    let now = operation(&dirs.git_dir);
+    if let Some(operation) = now.as_ref().or(current.operation.as_ref()).filter(|now| !is_ended(now)) {
         return Err(in_progress(operation, "is"));
     }
     if let Some(operation) = &target.operation {
         return Err(in_progress(operation, "was, when the checkpoint was taken,"));
     }
     Ok(())
+}
+
+/// How an operation that is in progress is ended.
+fn way_out(operation: &str) -> String {
+    let flag = if operation == "bisect" { "reset" } else { "--abort" };
+    format!("finish it, or abort it (git {operation} {flag}), then call again; or ")
 }
 
 /// Errors: `git_busy` for a lock that this plan would meet and that is not one of `past`.
@@ -85,23 +104,27 @@ pub(super) fn special_entries(
 ) -> Result<()> {
     let is_same = target.index == current.index;
     let read = |state: &GitState| if is_same { Ok([].into()) } else { index::read(objects, state.index) };
+    let head = target.head.as_deref();
     let (target, current) = (read(target)?, read(current)?);
     let skipped = |text: &[u8]| -> Vec<Vec<u8>> {
         let lines = index::lines_with(text, |entry| matches!(entry.first(), Some(b'S' | b's')));
         lines.map(|line| line.path.to_vec()).collect()
     };
-    if skipped(&current) != skipped(&target) {
-        return Err(unsupported("the files that the checkout leaves out (skip-worktree) changed"));
-    }
+    // Without a sparse checkout the flag leaves out no file: it is restored with the entry.
     if has_sparse_checkout(git, dirs) {
-        return Err(unsupported("the checkout is sparse"));
+        let is_same = skipped(&current) == skipped(&target);
+        let changed = "the files that the checkout leaves out (skip-worktree) changed";
+        return Err(unsupported(if is_same { "the checkout is sparse" } else { changed }));
     }
     let submodules = |text: &[u8]| -> Vec<(Vec<u8>, String)> {
         let lines = index::lines_with(text, |entry| entry.get(2..).is_some_and(index::is_submodule));
         lines.map(|line| (line.path.to_vec(), line.meta.to_owned())).collect()
     };
     if submodules(&target) != submodules(&current) {
-        return Err(unsupported("a submodule changed"));
+        let back = head.map(|head| {
+            format!("; once the files are restored, this goes back to the commit: git reset --soft {head}")
+        });
+        return Err(unsupported(&format!("a submodule changed{}", back.unwrap_or_default())));
     }
     Ok(())
 }

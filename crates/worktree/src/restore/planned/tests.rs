@@ -22,6 +22,7 @@ fn plan() -> Plan {
     Plan {
         steps: vec![Step::new(path("a.md"), Action::Modify, Some(file(1)), Some(file(2)))],
         skipped: vec![(path("key.pem"), "secret".to_owned())],
+        left_changed: Vec::new(),
         not_kept: vec![(path("big.iso"), "too large".to_owned())],
         closed: vec![(path("dir"), 0o555)],
         attributes: true,
@@ -39,6 +40,7 @@ fn git() -> GitPlan {
         head: true,
         index: true,
         stash: false,
+        ends: None,
         new_commits: vec!["c".repeat(40)],
     }
 }
@@ -77,6 +79,7 @@ fn the_same_plan_has_the_same_hash_and_each_field_makes_another() {
         |plan| plan.skipped.clear(),
         |plan| plan.skipped[0].0 = path("other.pem"),
         |plan| "ignored".clone_into(&mut plan.skipped[0].1),
+        |plan| plan.left_changed.push(path("key.pem")),
         |plan| plan.not_kept.clear(),
         |plan| plan.closed.clear(),
         |plan| plan.closed[0].1 = 0o500,
@@ -92,6 +95,7 @@ fn the_same_plan_has_the_same_hash_and_each_field_makes_another() {
         |git| git.head = false,
         |git| git.index = false,
         |git| git.stash = true,
+        |git| git.ends = Some("merge".to_owned()),
         |git| git.new_commits.clear(),
     ];
     let mut hashes = BTreeSet::from([same]);
