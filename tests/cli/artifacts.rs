@@ -119,3 +119,15 @@ fn a_file_that_cannot_be_read_is_an_error_and_registers_nothing() {
     std::os::unix::fs::symlink("/proc/self/mem", &memory).expect("a link");
     assert_eq!(project.refused("run artifact add @ --path memory"), (2, "io_error".to_owned()));
 }
+
+#[test]
+fn an_address_is_recorded_as_it_was_given() {
+    let project = project();
+    for address in ["https://example.org/a//b", "s3://bucket/key", "file.txt"] {
+        let added = project.json(&format!("run artifact add @ --path {address}"));
+        assert_eq!(added["path"], address);
+    }
+    // A path has one slash where two were typed, and no scheme.
+    assert_eq!(project.json("run artifact add @ --path docs//x")["path"], "docs/x");
+    assert_eq!(project.json("run artifact add @ --path ./a://b")["path"], "a:/b");
+}

@@ -54,7 +54,11 @@ pub fn add(
         run.require_active()?;
         let phase = run.phase_or_current(request.phase)?;
         let dispatch_id = kernel.dispatch_in(tx, &run.id)?;
-        let path = recorded_path(request.path, &kernel.project.directory, &run.project_dir);
+        let path = if is_address(request.path) {
+            request.path.to_owned()
+        } else {
+            recorded_path(request.path, &kernel.project.directory, &run.project_dir)
+        };
         let new = NewArtifact {
             id: id.clone(),
             run_id: &run.id,
@@ -67,6 +71,14 @@ pub fn add(
         };
         artifact::add(tx, now, &new)
     })
+}
+
+/// Whether the address of something elsewhere is named, and no file: a scheme, a colon and two slashes, which would be one in a path.
+fn is_address(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    let Some((scheme, _)) = text.split_once("://") else { return false };
+    let is_of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(is_of_scheme)
 }
 
 /// Writes the content that an artifact was registered with into `sink`.
