@@ -127,7 +127,7 @@ impl Lineage {
             let doomed = match own.at(id).and_then(|at| own.rows[at].parent_in(name)) {
                 // The target is in a subgraph of this namespace, in the step after that checkpoint.
                 Some(outer) if other.at(&outer).is_some() => other.after(&outer, &mut open),
-                _ => self.after_in(other, (home, own, id), &doomed_at_home, &mut open),
+                _ => Self::after_in(other, (home, own, id), &doomed_at_home, &mut open),
             };
             rows.doomed.extend(doomed.iter().map(|at| other.rows[*at].rowid));
             rows.last.extend(other.last_but(&doomed, &mut open).map(|at| other.rows[at].rowid));
@@ -146,7 +146,6 @@ impl Lineage {
 
     /// The rows of another namespace that were made in a step after the target, or in the step that followed it.
     fn after_in(
-        &self,
         other: &Namespace,
         (home, own, id): (&String, &Namespace, &str),
         doomed_at_home: &HashSet<usize>,

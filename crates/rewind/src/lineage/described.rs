@@ -37,7 +37,7 @@ fn text(value: &Value, key: &str) -> Option<String> {
     value.get(key)?.as_str().map(str::to_owned)
 }
 
-/// The text under a key of the map that these bytes of MessagePack begin with.
+/// The text under a key of the map that these bytes of `MessagePack` begin with.
 fn text_in_map(bytes: &[u8], wanted: &str) -> Option<String> {
     let mut reader = Reader(bytes);
     for _ in 0..reader.map()? {
@@ -49,7 +49,7 @@ fn text_in_map(bytes: &[u8], wanted: &str) -> Option<String> {
     None
 }
 
-/// Reads MessagePack (<https://github.com/msgpack/msgpack/blob/master/spec.md>) as far as it must be passed over. `None`: it ends early.
+/// Reads `MessagePack` (<https://github.com/msgpack/msgpack/blob/master/spec.md>) as far as it must be passed over. `None`: it ends early.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -107,10 +107,10 @@ impl<'a> Reader<'a> {
                 0xc8 => (self.length(2)?.checked_add(1)?, 0),
                 0xc9 => (self.length(4)?.checked_add(1)?, 0),
                 0xcc | 0xd0 => (1, 0),
-                0xcd | 0xd1 => (2, 0),
+                // From 0xd4 on, extensions of a fixed length.
+                0xcd | 0xd1 | 0xd4 => (2, 0),
                 0xca | 0xce | 0xd2 => (4, 0),
                 0xcb | 0xcf | 0xd3 => (8, 0),
-                0xd4 => (2, 0),
                 0xd5 => (3, 0),
                 0xd6 => (5, 0),
                 0xd7 => (9, 0),

@@ -114,7 +114,7 @@ impl Namespace {
     pub(super) fn last_but(&self, doomed: &HashSet<usize>, open: &mut Vec<String>) -> Option<usize> {
         let stays = (0..self.rows.len()).filter(|at| !doomed.contains(at));
         if self.sorts_by_id {
-            return stays.last();
+            return stays.max();
         }
         let has_child =
             |at: &usize| self.children.get(at).into_iter().flatten().any(|child| !doomed.contains(child));
