@@ -24,6 +24,7 @@ pub mod repair;
 mod restore;
 pub mod retention;
 pub mod shot;
+mod sound;
 mod step;
 mod workspace;
 

@@ -21,6 +21,7 @@ use ic_store::{OpenOptions, Side, is_ledger};
 use serde_json::{Value, json};
 
 use super::retention::{Verified, verify};
+use super::sound::SoundState;
 use super::workspace::{Settings, Workspace};
 use super::{needs, place};
 
@@ -306,7 +307,7 @@ pub fn accept(db: &Path, options: OpenOptions, now: Timestamp) -> Result<Option<
 /// More content than this is not read through by [`examine`], which is asked often.
 const LITTLE: u64 = 64 << 20;
 
-/// Looks whether the ledger's store is there, its own and sound; nothing is written. Returns what was found, and whether that is
+/// Looks whether the ledger's store is there, its own and sound; nothing is written but a note that it was. Returns what was found, and whether that is
 /// as it should be.
 pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> {
     const WAY_OUT: &str = "restore it from a backup FILE.objects.db if there is one; if it is lost for good, remove what is lost: \
@@ -338,10 +339,18 @@ pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> 
             return Ok((false, format!("{} {way_out}", error.message())));
         }
     };
+    let state = SoundState::of(&objects_path, &kept);
+    if state.is_known() {
+        objects.leave();
+        return Ok((true, "ok".to_owned()));
+    }
     let reads_all = objects.file_size() <= LITTLE;
     let looked =
         objects.file_damage().and_then(|file| Ok((file, retention::verify(&objects, &kept, reads_all)?.0)));
     objects.leave();
+    if looked.as_ref().is_ok_and(|(file, damaged)| file.is_empty() && damaged.is_empty()) {
+        state.keep_if_still(&SoundState::of(&objects_path, &kept));
+    }
     Ok(match looked {
         Err(error) => (false, format!("{} {WAY_OUT}", error.message())),
         Ok((file, damaged)) if file.is_empty() && damaged.is_empty() => (true, "ok".to_owned()),
