@@ -13,6 +13,7 @@ use ic_checkpoint::record::{self, Checkpoint, Filter};
 use ic_checkpoint::restore::plan::is_at_or_below;
 use ic_checkpoint::retention;
 use ic_events::Hash;
+use ic_session::{Prompt, prompt_of_checkpoint};
 
 use super::named;
 use super::workspace::{Which, Workspace, find, require_kept};
@@ -24,6 +25,8 @@ pub struct Shown {
     pub checkpoint: Checkpoint,
     /// What the row does not hold; `None` if it was pruned.
     pub manifest: Option<Manifest>,
+    /// The prompt that hooks took it for.
+    pub prompt: Option<Prompt>,
 }
 
 /// Two trees that are compared.
@@ -59,7 +62,10 @@ pub fn show(workspace: &Workspace<'_>, which: Which<'_>) -> Result<Shown> {
             Some(_) => Ok(None),
         };
         let error = match manifest {
-            Ok(manifest) => return Ok(Shown { checkpoint, manifest }),
+            Ok(manifest) => {
+                let prompt = workspace.kernel.read(|snapshot| prompt_of_checkpoint(snapshot, &checkpoint))?;
+                return Ok(Shown { checkpoint, manifest, prompt });
+            }
             Err(error) => error,
         };
         // Nothing is locked here: who prunes or purges meanwhile changes the row first, and then what it named goes.
@@ -99,7 +105,8 @@ pub fn list(
                 None => retention::readable(Manifest::read(&workspace.objects, &checkpoint.manifest))?,
                 Some(_) => None,
             };
-            visit(Shown { checkpoint, manifest })
+            let prompt = prompt_of_checkpoint(snapshot, &checkpoint)?;
+            visit(Shown { checkpoint, manifest, prompt })
         })
     })
 }

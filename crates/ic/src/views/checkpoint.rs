@@ -161,13 +161,9 @@ impl Rows {
     }
 
     /// Adds one to the list that is printed; breaks when the reader is gone.
-    pub(crate) fn push(
-        &mut self,
-        list: &mut List<'_>,
-        shown: &Shown,
-        prompt: Option<&Prompt>,
-    ) -> Result<ControlFlow<()>> {
+    pub(crate) fn push(&mut self, list: &mut List<'_>, shown: &Shown) -> Result<ControlFlow<()>> {
         let (checkpoint, manifest) = (&shown.checkpoint, shown.manifest.as_ref());
+        let prompt = shown.prompt.as_ref();
         list.push(&CheckpointJson::new(checkpoint, manifest).for_prompt(prompt), || {
             self.add(checkpoint, manifest, prompt);
             String::new()

@@ -1,6 +1,5 @@
 //! `ic checkpoint list`
 
-use ic_session::prompt_of_checkpoint;
 use ic_worktree::Workspace;
 
 use super::Selection;
@@ -33,8 +32,7 @@ impl List {
         let mut is_empty = true;
         ic_worktree::list(&workspace, filter, |shown| {
             is_empty = false;
-            let prompt = kernel.read(|snapshot| prompt_of_checkpoint(snapshot, &shown.checkpoint))?;
-            rows.push(&mut list, &shown, prompt.as_ref())
+            rows.push(&mut list, &shown)
         })?;
         let size = StoreSize::of(&kernel, Some(&settings)).words_if_large();
         list.end_with(|| {

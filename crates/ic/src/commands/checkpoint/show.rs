@@ -45,15 +45,14 @@ impl Show {
         let purged = workspace.objects.purged_among(&contents.collect())?;
         let files: Vec<FileJson> =
             files.iter().filter_map(|(path, state)| FileJson::new(path, state, &purged)).collect();
-        let prompt = kernel.read(|snapshot| ic_session::prompt_of_checkpoint(snapshot, &shown.checkpoint))?;
         let record = CheckpointJson::whole(&shown.checkpoint, shown.manifest.as_ref(), &[]);
-        let mut record = record.for_prompt(prompt.as_ref());
+        let mut record = record.for_prompt(shown.prompt.as_ref());
         let listing = self.files.then(|| views::checkpoint::content::files(&files));
         if self.files {
             record = record.with_files(files);
         }
         session.output.record(&record, || {
-            views::checkpoint::card(&shown.checkpoint, shown.manifest.as_ref(), prompt.as_ref())
+            views::checkpoint::card(&shown.checkpoint, shown.manifest.as_ref(), shown.prompt.as_ref())
                 + &listing.unwrap_or_default()
         })
     }

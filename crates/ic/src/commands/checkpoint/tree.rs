@@ -31,13 +31,13 @@ impl Tree {
             all.push(shown);
             Ok(ControlFlow::Continue(()))
         })?;
-        let records = all.iter().map(|shown| {
-            let prompt =
-                kernel.read(|snapshot| ic_session::prompt_of_checkpoint(snapshot, &shown.checkpoint))?;
-            let record = CheckpointJson::new(&shown.checkpoint, shown.manifest.as_ref());
-            Ok(record.for_prompt(prompt.as_ref()))
-        });
-        let records = records.collect::<Result<Vec<CheckpointJson>>>()?;
+        let records: Vec<CheckpointJson> = all
+            .iter()
+            .map(|shown| {
+                let record = CheckpointJson::new(&shown.checkpoint, shown.manifest.as_ref());
+                record.for_prompt(shown.prompt.as_ref())
+            })
+            .collect();
         session.output.list(&records, || views::checkpoint::tree(&all))
     }
 }

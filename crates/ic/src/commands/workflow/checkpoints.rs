@@ -62,7 +62,7 @@ impl Checkpoints {
         };
         let mut rows = views::checkpoint::Rows::new(kernel.context.now());
         let mut list = session.output.begin_list();
-        ic_worktree::list(&workspace, filter, |shown| rows.push(&mut list, &shown, None))?;
+        ic_worktree::list(&workspace, filter, |shown| rows.push(&mut list, &shown))?;
         list.end_with(|| rows.render())
     }
 }
