@@ -35,5 +35,6 @@ mod said;
 mod snapshot;
 mod times;
 mod within;
+mod work_trees;
 mod workers;
 mod world;

@@ -32,6 +32,7 @@ mod late;
 mod layers;
 mod lists;
 mod neighbours;
+mod other_places;
 mod parser;
 mod payloads;
 mod plans;

@@ -22,8 +22,8 @@ mod walk;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
 use ic_events::Hash;
@@ -48,6 +48,7 @@ use self::unfinished::Unfinished;
 use crate::attributes::Owner;
 pub use crate::caches::root_key;
 use crate::objects::{Objects, Stored, Writer};
+use crate::places::Places;
 pub use crate::tree::join;
 use crate::tree::{Groups, Reason, Tree};
 pub use options::{Counts, Limit, Options, Progress};
@@ -75,6 +76,8 @@ pub struct Captured {
     pub young: Vec<Vec<u8>>,
     /// Directories that are git repositories of their own, by path.
     pub nested_git: Vec<Vec<u8>>,
+    /// Directories that are other work trees, by path: nothing of them is in it.
+    pub work_trees: Vec<Vec<u8>>,
     /// What git may ignore, or show, otherwise than it was judged here: sentences for the person.
     pub doubts: Vec<String>,
     /// What it added to the store, with what became durable in the same transaction.
@@ -170,6 +173,8 @@ pub fn capture_with(
     let numbers = [index.tracked, options.max_file_size];
     let rules = rules::Rules::new(root, &sources, &options.rules, &numbers)?;
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
+    let places = objects.places().filter(|places| places.root() == root);
+    let places = places.unwrap_or_else(|| Arc::new(Places::of(root)));
     let maps = mapped::Maps::new(&directory, options.flush).while_doing(|| reading(root))?;
     let walk = visit::Walk {
         root,
@@ -185,6 +190,7 @@ pub fn capture_with(
         owner,
         scratch: &space.scratch,
         maps: &maps,
+        places: &places,
         own: own_files(root, options, objects),
         unfinished: Unfinished::open(space.unfinished(), progress.limit.is_any() && writer.keeps()),
         found: Mutex::new(Found::new(base, options.since)),
@@ -214,6 +220,7 @@ pub fn capture_with(
         unseen: found.unseen,
         young: found.young,
         nested_git: found.nested_git,
+        work_trees: found.work_trees,
         doubts: sources.doubts,
         stored: Stored::default(),
     };

@@ -2,12 +2,14 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use ic_base::Result;
 use ic_events::Hash;
 
 use crate::attributes::Attributes;
 use crate::objects::Objects;
+use crate::places::Places;
 use crate::tree::{Entry, Groups, Node, Reason, Tree};
 
 /// What stands at a path.
@@ -157,7 +159,11 @@ fn compare(
     }
     let links = |tree: Option<&Tree>| tree.map(|tree| tree.links.clone()).unwrap_or_default();
     let retied = retied(&links(old.as_ref()), &links(new.as_ref()));
-    Differ { objects, into_hidden, retied, visit }.trees(&[], old.as_ref(), new.as_ref())
+    Differ { objects, places: objects.places(), into_hidden, retied, visit }.trees(
+        &[],
+        old.as_ref(),
+        new.as_ref(),
+    )
 }
 
 /// The paths that are in groups of other paths than before.
@@ -182,6 +188,8 @@ fn own(tree: Option<&Tree>) -> Option<(u32, &Attributes)> {
 
 struct Differ<'d> {
     objects: &'d Objects,
+    /// Other work trees: what older checkpoints hold of them is read as passed over.
+    places: Option<Arc<Places>>,
     into_hidden: bool,
     /// Paths that are one file with other paths than before.
     retied: BTreeSet<Vec<u8>>,
@@ -215,7 +223,21 @@ impl Differ<'_> {
         if before == after && !self.is_retied(&path, before) {
             return Ok(());
         }
-        let (old, new) = (self.below(before)?, self.below(after)?);
+        let (mut old, mut new) = (self.below(before)?, self.below(after)?);
+        let passed = Entry::passed(name, Reason::WorkTree);
+        let is_place = |tree: &Option<Tree>| is_place(self.places.as_deref(), &path, tree.as_ref());
+        let (before, after) = (
+            if is_place(&old) { Some(&passed) } else { before },
+            if is_place(&new) { Some(&passed) } else { after },
+        );
+        for (entry, tree) in [(before, &mut old), (after, &mut new)] {
+            if entry == Some(&passed) {
+                *tree = None;
+            }
+        }
+        if before == after && before == Some(&passed) {
+            return Ok(());
+        }
         let states = (state(before, old.as_ref()), state(after, new.as_ref()));
         let are_directories = old.is_some() && new.is_some();
         if !are_directories || own(old.as_ref()) != own(new.as_ref()) {
@@ -246,6 +268,11 @@ impl Differ<'_> {
     }
 }
 
+/// Whether what a checkpoint has as a directory is another work tree.
+fn is_place(places: Option<&Places>, path: &[u8], tree: Option<&Tree>) -> bool {
+    places.zip(tree).is_some_and(|(places, tree)| places.held_as_one(path, tree))
+}
+
 fn state(entry: Option<&Entry>, tree: Option<&Tree>) -> Option<State> {
     let entry = entry?;
     match &entry.node {
@@ -267,6 +294,8 @@ pub fn find(objects: &Objects, root: &Hash, path: &[u8]) -> Result<Option<State>
 /// Looks at many paths of a tree. In their order each directory is read once, however deep it lies.
 pub struct Finder<'o> {
     objects: &'o Objects,
+    /// As of a comparison.
+    places: Option<Arc<Places>>,
     root: Tree,
     /// The directories on the way to the last path, and their names.
     way: Vec<(Vec<u8>, Tree)>,
@@ -275,14 +304,21 @@ pub struct Finder<'o> {
 impl<'o> Finder<'o> {
     /// One for this tree. Errors: `corrupt`.
     pub fn new(objects: &'o Objects, root: &Hash) -> Result<Self> {
-        Ok(Self { objects, root: objects.tree(root)?, way: Vec::new() })
+        Ok(Self { places: objects.places(), ..Self::unveiled(objects, root)? })
+    }
+
+    /// One that looks into other work trees, too, where the tree holds any of them. Errors: `corrupt`.
+    pub fn unveiled(objects: &'o Objects, root: &Hash) -> Result<Self> {
+        Ok(Self { objects, places: None, root: objects.tree(root)?, way: Vec::new() })
     }
 
     /// What stands at a path; `None`: nothing, and the tree saw it so. Errors: `corrupt`.
     pub fn find(&mut self, path: &[u8]) -> Result<Option<State>> {
         let mut parts = path.split(|b| *b == b'/').enumerate().peekable();
+        let mut end = 0;
         while let Some((depth, part)) = parts.next() {
             let is_last = parts.peek().is_none();
+            end += part.len() + usize::from(depth > 0);
             if !is_last && self.way.get(depth).is_some_and(|(name, _)| name == part) {
                 continue;
             }
@@ -293,6 +329,9 @@ impl<'o> Finder<'o> {
                 Some(Node::Directory(hash)) => Some(self.objects.tree(hash)?),
                 _ => None,
             };
+            if is_place(self.places.as_deref(), &path[..end], below.as_ref()) {
+                return Ok(Some(State::Passed(Reason::WorkTree)));
+            }
             match (below, entry.as_ref().map(|entry| &entry.node)) {
                 (below, _) if is_last => {
                     let state = state(entry.as_ref(), below.as_ref());

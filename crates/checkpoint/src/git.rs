@@ -36,7 +36,9 @@ pub use commits::{
     stashed_paths,
 };
 pub use large::{blobs_of, copy_content};
-pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, is_ref, log_of, log_since};
+pub use log::{
+    PathCommit, branch, commits_of_path, fetched_before, head, head_in_files, is_ref, log_of, log_since,
+};
 pub use own_refs::forget as forget_refs;
 pub use pack::{Before, Kept};
 pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left};

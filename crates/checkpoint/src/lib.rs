@@ -13,6 +13,7 @@ pub mod lock;
 pub mod manifest;
 mod names;
 pub mod objects;
+pub mod places;
 mod pool;
 pub mod record;
 pub mod restore;

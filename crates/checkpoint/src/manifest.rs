@@ -100,6 +100,24 @@ pub struct Manifest {
     /// Its trees say of each file whose it is and which attributes it has; those of older versions say nothing of it.
     #[serde(default)]
     pub attributes: bool,
+    /// Other work trees: those below the root by their paths from it, other ones of the repository by their whole paths. `None`: an older
+    /// version did not look for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_trees: Option<Vec<PathText>>,
+    /// What the repositories inside of the tree had checked out. Those of submodules are not among them: git keeps their history.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<Repository>,
+}
+
+/// What a repository inside of the tree has checked out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repository {
+    /// From the root.
+    pub path: PathText,
+    /// The commit; `None`: there is none yet.
+    pub head: Option<String>,
+    /// The branch, without `refs/heads/`; `None`: HEAD is detached.
+    pub branch: Option<PathText>,
 }
 
 impl Manifest {

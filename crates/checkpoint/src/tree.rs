@@ -46,13 +46,15 @@ ic_base::words! {
         Purged = "purged",
         /// Another ledger, or what belongs to its store.
         Ledger = "ledger",
+        /// Another work tree, which is a place of its own.
+        WorkTree = "work_tree",
     }
 }
 
 impl Reason {
     /// Whether the checkpoint lacks something that its user may expect in it.
     pub fn is_a_gap(self) -> bool {
-        !matches!(self, Self::Ignored | Self::Database | Self::Git | Self::Store)
+        !matches!(self, Self::Ignored | Self::Database | Self::Git | Self::Store | Self::WorkTree)
     }
 
     pub(crate) fn byte(self) -> u8 {
@@ -156,6 +158,11 @@ fn damaged() -> Diagnosis {
 }
 
 impl Entry {
+    /// A name that was passed over.
+    pub(crate) fn passed(name: &[u8], reason: Reason) -> Self {
+        Self { name: name.to_vec(), node: Node::Passed(reason), attributes: Attributes::default() }
+    }
+
     /// Whether a directory can hold it.
     fn is_possible(&self) -> bool {
         has_possible_name(&self.name) && !matches!(self.node, Node::File { mode, .. } if !is_mode(mode))

@@ -10,7 +10,7 @@ use ic_dispatch::{Dispatch, code, dispatch};
 use ic_session::attribution::Attribution;
 use ic_session::{self as session, Call, Session};
 use ic_store::{Snapshot, path_from_bytes};
-use ic_worktree::{Workspace, path_in_root};
+use ic_worktree::{Workspace, path_in_root, require_here};
 
 /// What is known of a file.
 #[derive(Debug)]
@@ -83,9 +83,10 @@ fn prompt_above(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Dispa
 /// Which work changed a file, at most so many changes and commits.
 ///
 /// Errors: `path_not_found` for a path outside of the working tree, or one of which neither a look at the tree, nor git, nor the tree itself
-/// knows; `invalid_value` for a directory.
+/// knows; `foreign_root` for one of another work tree; `invalid_value` for a directory.
 pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<Blame> {
     let path = path_in_root(workspace, path)?;
+    require_here(workspace, &path)?;
     let full = workspace.root.join(path_from_bytes(&path));
     if full.symlink_metadata().is_ok_and(|found| found.is_dir()) {
         return Err(Diagnosis::new(Code::InvalidValue, format!("{} is a directory.", full.display()))

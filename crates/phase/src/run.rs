@@ -19,7 +19,7 @@ mod settings;
 pub use closed::{
     close_for_rollback, fence, reopen, reopen_cancelled, reopen_completed, settle_rollback, undo_rollback,
 };
-pub use list::{Filter, list, search};
+pub use list::{Filter, list, projects, search};
 pub use row::{Run, RunStatus, get};
 pub use settings::{MAX_METADATA, Settings, redact_settings, set};
 

@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
+mod elsewhere;
 mod idle;
 mod list;
 pub mod log;
@@ -14,6 +15,7 @@ mod own;
 mod place;
 mod until;
 
+pub use elsewhere::elsewhere;
 pub use idle::{has_changed, is_idle, is_of_idle};
 pub use list::{Listed, list};
 pub use meant::{

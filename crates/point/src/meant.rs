@@ -13,6 +13,7 @@ use ic_phase::run::{self, Filter};
 use ic_session::{Prompt, call};
 use ic_store::Snapshot;
 
+use super::elsewhere::elsewhere;
 use super::idle::is_idle;
 use super::list::{Listed, list};
 use super::place::{Goal, checkpoint_at, resolve};
@@ -225,10 +226,12 @@ pub fn run_or_newest(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: Option
     named.map_err(|error| match (error.code(), reference) {
         (Code::RunNotFound, None) => match moved_from(snapshot) {
             Ok(Some(hint)) => error.hint(hint),
-            _ => error.hint(
+            _ => match elsewhere(kernel, snapshot) {
+                Ok(Some(elsewhere)) => error.hint(elsewhere),
+                _ => error.hint(
                 "the first prompt of an agent begins one, once its hooks are installed (see: ic hooks doctor); without an agent, \
                  create one: ic run create --goal TEXT",
-            ),
+            )},
         },
         _ => error,
     })

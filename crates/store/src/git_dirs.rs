@@ -42,3 +42,74 @@ pub(crate) fn dirs_of(level: &Path) -> Option<GitDirs> {
 pub(crate) fn trim(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\n").unwrap_or(line)
 }
+
+/// Whether a directory is the top of a linked work tree of any repository: its `.git` leads to a directory of `worktrees`. The `.git` of a
+/// submodule leads elsewhere. A repository on a disk that is absent, or one that was moved, is told by the path alone.
+pub fn is_linked_work_tree(level: &Path) -> bool {
+    let dot_git = level.join(".git");
+    let Ok(meta) = fs::metadata(&dot_git) else {
+        return fs::read_link(&dot_git).is_ok_and(|target| is_among_work_trees(&target));
+    };
+    if meta.is_dir() {
+        return dot_git.join("commondir").exists();
+    }
+    let line = if meta.is_file() { read_line(&dot_git).ok() } else { None };
+    let Some(target) = line.as_deref().and_then(|line| line.strip_prefix(b"gitdir: ")) else { return false };
+    let git_dir = level.join(path_from_bytes(target.trim_ascii_end()));
+    if git_dir.join("commondir").exists() {
+        return true;
+    }
+    // A submodule may be called `worktrees/NAME`: its directory is a whole repository.
+    !git_dir.join("objects").exists() && is_among_work_trees(&git_dir)
+}
+
+fn is_among_work_trees(git_dir: &Path) -> bool {
+    git_dir.parent().and_then(Path::file_name).is_some_and(|name| name == "worktrees")
+}
+
+/// Another work tree of a repository, as the repository has it on record.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OtherWorkTree {
+    /// Its top, without links on the way; there may be nothing.
+    pub top: PathBuf,
+    /// Git was told to keep it, though its directory may be on a disk that is absent.
+    pub is_locked: bool,
+}
+
+/// The other work trees of the repository that holds a directory: linked ones, locked and
+/// prunable ones too, and the main one where the directory lies in a linked one.
+pub fn other_work_trees(directory: &Path) -> Vec<OtherWorkTree> {
+    let Some((top, dirs)) = directory.ancestors().find_map(|top| git_dirs(top).map(|dirs| (top, dirs)))
+    else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dirs.common_dir.join("worktrees")).into_iter().flatten().flatten() {
+        let Ok(line) = read_line(&entry.path().join("gitdir")) else { continue };
+        // Git writes a path from this directory where `worktree.useRelativePaths` is set.
+        let dot_git = entry.path().join(path_from_bytes(line.trim_ascii_end()));
+        let is_locked = entry.path().join("locked").exists();
+        found.extend(dot_git.parent().map(|top| OtherWorkTree { top: real(top), is_locked }));
+    }
+    if dirs.git_dir != dirs.common_dir && dirs.common_dir.file_name().is_some_and(|name| name == ".git") {
+        let main = dirs.common_dir.parent();
+        found.extend(main.map(|top| OtherWorkTree { top: real(top), is_locked: false }));
+    }
+    let own = real(top);
+    found.retain(|one| one.top != own);
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// A path without links and `..`, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let known = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
+    match known {
+        Some((above, known)) => {
+            let rest = path.strip_prefix(above).ok().filter(|rest| !rest.as_os_str().is_empty());
+            rest.map_or(known.clone(), |rest| known.join(rest))
+        }
+        None => path.to_owned(),
+    }
+}

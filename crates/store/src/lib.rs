@@ -44,7 +44,7 @@ pub use foreign::{
     DATABASE_SIDE_SUFFIXES, copy_database, has_usual_side_files, has_write_ahead_log, is_database,
     recover_copy, while_nobody_writes,
 };
-pub use git_dirs::{GitDirs, git_dirs};
+pub use git_dirs::{GitDirs, OtherWorkTree, git_dirs, is_linked_work_tree, other_work_trees};
 pub use git_index::{IndexEntries, IndexEntry, hash_length as git_hash_length, tracks as git_tracks};
 pub use identity::{APPLICATION_ID, is_ledger, is_ledger_head};
 pub use known::Identity;

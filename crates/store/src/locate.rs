@@ -12,7 +12,7 @@ use ic_base::{Code, Context, Diagnose, Diagnosis, Result};
 
 use crate::connection::OpenOptions;
 use crate::faults::Mode;
-use crate::git_dirs::{dirs_of, git_dirs, trim};
+use crate::git_dirs::{dirs_of, git_dirs, is_linked_work_tree, trim};
 use crate::ledger::Ledger;
 use crate::regular::read_line;
 use crate::server::{ServerUrl, nominal_file};
@@ -55,7 +55,7 @@ pub struct Place {
     pub server: Option<ServerUrl>,
     /// The directory that holds it, and what stays on this machine of one on a server.
     pub store: PathBuf,
-    /// The project's root: the top of the git work tree, else the directory that holds `.ic`.
+    /// The project's root: the top of the git work tree, else the directory that holds `.ic`. Below either, the top of a linked work tree.
     pub root: PathBuf,
     /// How it was found.
     pub found_by: FoundBy,
@@ -124,18 +124,22 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
     if let Some((db, found_by)) = named {
         return named_place(db, found_by, lookup.directory);
     }
+    // A linked work tree of another repository is a place of its own in the ledger above it.
+    let mut inner = None;
     for level in lookup.directory.ancestors() {
+        inner = inner.or_else(|| is_linked_work_tree(level).then_some(level));
+        let root = inner.unwrap_or(level);
         for (store, found_by) in candidates(level) {
             if let Some(usual) = store
                 && let Some(store) = follow_pointer(&usual)?
             {
                 if let Some(url) = remote::read(&store)? {
                     trust::require_own_ledger(&remote::path(&store), &store, &usual, level)?;
-                    return Ok(Place::of_server(url, store, level.to_owned(), found_by));
+                    return Ok(Place::of_server(url, store, root.to_owned(), found_by));
                 }
                 if has_ledger(&usual, &store)? {
                     trust::require_own_ledger(&store.join(FILE_NAME), &store, &usual, level)?;
-                    return Ok(Place::of_file(store, level.to_owned(), found_by));
+                    return Ok(Place::of_file(store, root.to_owned(), found_by));
                 }
             }
         }

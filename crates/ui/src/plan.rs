@@ -321,11 +321,13 @@ fn what_stays(whole: &LayeredRollback) -> Markup {
     let skipped = report.map_or(&[][..], |report| &report.plan.skipped);
     let lost = report.map_or(&[][..], |report| &report.plan.not_kept);
     let unknown = report.map_or(&[][..], |report| &report.not_compared);
+    let work_trees = report.map_or(&[][..], |report| &report.work_trees);
     let effects = parts.effects.as_ref().map_or(&[][..], |effects| &effects.left);
     let pivot = parts.effects.as_ref().and_then(|effects| effects.pivot.as_deref());
     if skipped.is_empty()
         && lost.is_empty()
         && unknown.is_empty()
+        && work_trees.is_empty()
         && effects.is_empty()
         && whole.rows_stay.is_none()
     {
@@ -342,9 +344,10 @@ fn what_stays(whole: &LayeredRollback) -> Markup {
                 @for (path, why) in lost.iter().take(SHOWN) { (left(path, why)) }
                 @for (path, why) in skipped.iter().take(SHOWN) { (left(path, why)) }
                 @for (path, why) in unknown.iter().take(SHOWN) { (left(path, why)) }
+                @for (path, why) in work_trees.iter().take(SHOWN) { (left(path, why)) }
                 @if let Some(rows) = &whole.rows_stay { li { (Shown(&rows.message)) } }
             }
-            (more(skipped.len().max(lost.len()).max(unknown.len())))
+            (more(skipped.len().max(lost.len()).max(unknown.len()).max(work_trees.len())))
         }
     }
 }

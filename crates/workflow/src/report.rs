@@ -86,6 +86,10 @@ pub struct Restored {
     pub not_kept: Vec<(PathBuf, String)>,
     /// What is not as the checkpoint has it after the restore, and why; git's state is named `.git`.
     pub differs: Vec<(PathBuf, String)>,
+    /// Other work trees that were made or removed since, or that the checkpoint holds files of; they stay as they are.
+    pub work_trees: Vec<(PathBuf, String)>,
+    /// Repositories of which files go back and history stays, with the command that moves it.
+    pub repositories: Vec<(PathBuf, String)>,
 }
 
 /// How a workflow was taken back.

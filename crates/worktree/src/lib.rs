@@ -21,11 +21,13 @@ mod place;
 pub mod purge;
 mod read;
 pub mod repair;
+mod repositories;
 mod restore;
 pub mod retention;
 pub mod shot;
 mod sound;
 mod step;
+mod work_trees;
 mod workspace;
 
 pub use create::{Created, Request as CreateRequest, create};
@@ -45,6 +47,7 @@ pub use restore::{
 };
 
 pub use mark::{Marked, open as open_database};
+pub use named::require_here;
 pub use news::{LEFT_OUT, is_left_out_for};
 pub use path::{files_of_database, recorded_path};
 pub use place::look as look_into_store;

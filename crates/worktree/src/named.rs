@@ -1,6 +1,6 @@
 //! Paths that a caller names: none of them passes in silence for one that was looked at.
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::diff::{Finder, State};
 use ic_events::Hash;
 use ic_store::path_from_bytes;
@@ -9,7 +9,7 @@ use super::workspace::Workspace;
 
 /// Named paths of which neither tree has content, and why: both of them passed over what is there.
 ///
-/// Errors: `path_not_found` for one that both trees saw to be absent and that does not stand in the working tree: it is mistyped.
+/// Errors: `foreign_root` for one in another work tree; `path_not_found` for one that both trees saw to be absent and that does not stand in the working tree: it is mistyped.
 pub(super) fn passed_over(
     workspace: &Workspace<'_>,
     paths: &[Vec<u8>],
@@ -30,6 +30,7 @@ pub(super) fn passed_over(
         if is_held {
             continue;
         }
+        require_here(workspace, path)?;
         // One that somebody made since the tree was looked at is there all the same.
         let stands = || workspace.root.join(path_from_bytes(path)).symlink_metadata().is_ok();
         match reason {
@@ -39,6 +40,21 @@ pub(super) fn passed_over(
         }
     }
     Ok(passed)
+}
+
+/// Errors: `foreign_root` for a path in another work tree, which is a place of its own.
+pub fn require_here(workspace: &Workspace<'_>, path: &[u8]) -> Result<()> {
+    let places = workspace.objects.places();
+    let Some(place) = places.and_then(|places| places.around(path)) else { return Ok(()) };
+    let top = workspace.root.join(path_from_bytes(&place)).to_string_lossy().into_owned();
+    let path = String::from_utf8_lossy(path).into_owned();
+    Err(Diagnosis::new(
+        Code::ForeignRoot,
+        format!("{path} belongs to the work tree {top}, which is a place of its own. Nothing was changed."),
+    )
+    .hint(format!("work there: ic -C {} ...", shell_word(&top)))
+    .detail("root", top)
+    .detail("path", path))
 }
 
 fn unknown(path: &[u8]) -> Diagnosis {

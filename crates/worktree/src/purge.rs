@@ -74,6 +74,8 @@ struct Held {
 /// checkpoint cannot be read: nothing was purged then.
 pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
     let path = super::read::path_in_root(workspace, path)?;
+    // What older checkpoints hold of another work tree is purged, too.
+    workspace.objects.set_places(None);
     let _lock = workspace.lock_store(false)?;
     let all = workspace.kernel.read(record::all_kept)?;
     let held = workspace.held(&all, &path)?;
@@ -106,6 +108,7 @@ pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
 /// Whether a purge of a path can be made at all; nothing is changed. Errors: `path_not_found` for a directory; `corrupt`.
 pub fn require_purgeable(workspace: &Workspace<'_>, path: &Path) -> Result<()> {
     let path = super::read::path_in_root(workspace, path)?;
+    workspace.objects.set_places(None);
     let all = workspace.kernel.read(record::all_kept)?;
     workspace.held(&all, &path).map(|_| ())
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_checkpoint::capture::{self, Progress};
-use ic_checkpoint::diff::{self, Change, Difference, State};
+use ic_checkpoint::diff::{self, Change, Difference, Finder, State};
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record::{self, Checkpoint, Filter};
@@ -191,7 +191,8 @@ fn content_of(
     sink: &mut dyn Write,
 ) -> Result<()> {
     let bytes = path_in_root(workspace, path)?;
-    let state = diff::find(&workspace.objects, &checkpoint.tree, &bytes)?;
+    // Older checkpoints hold files of other work trees: no restore brings them back, and this reads them.
+    let state = Finder::unveiled(&workspace.objects, &checkpoint.tree)?.find(&bytes)?;
     let refuse = |what: &str| {
         Diagnosis::new(
             Code::PathNotFound,

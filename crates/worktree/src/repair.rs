@@ -52,6 +52,8 @@ pub fn repair(kernel: &Kernel, settings: &Settings) -> Result<Repaired> {
     let options = OpenOptions { busy_timeout: settings.busy_timeout };
     let set_aside = make_readable(kernel, options)?;
     let workspace = Workspace::here(kernel, settings)?;
+    // All that the checkpoints hold is looked at.
+    workspace.objects.set_places(None);
     let before = workspace.damaged()?;
     if !before.is_empty() {
         keep_again(&workspace, &before)?;

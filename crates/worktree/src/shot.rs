@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use ic_checkpoint::diff::{self, Change};
 use ic_checkpoint::git::{self, Asked, Before, Clean, Look};
 use ic_checkpoint::manifest::{Changed, Manifest, PathText};
 use ic_checkpoint::objects::Writer;
+use ic_checkpoint::places::Places;
 use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
 use ic_phase::Run;
 use ic_phase::point::{self, NewPoint};
@@ -129,6 +131,8 @@ impl Workspace<'_> {
     /// As [`Workspace::shoot`], where more is to become durable with the picture.
     pub(super) fn shoot_open(&self, purpose: Purpose, progress: &Progress) -> Result<Open<'_>> {
         self.check_root()?;
+        // Of now: a server's workspace lives long.
+        self.objects.set_places(Some(Arc::new(Places::of(&self.root))));
         let started = Instant::now();
         let now = self.kernel.context.now();
         let parent = match &purpose.parent {
@@ -282,6 +286,8 @@ impl Workspace<'_> {
             changes,
             git: None,
             attributes: true,
+            work_trees: Some(self.work_trees(captured)),
+            repositories: self.repositories(captured),
         };
         Ok((manifest, has_changed_gaps))
     }

@@ -1,11 +1,13 @@
 //! The working tree that is worked in: its root, how it is captured, and which of its checkpoints is meant.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::capture::{self, Limit, Progress, RuleOptions};
 use ic_checkpoint::objects::Objects;
+use ic_checkpoint::places::Places;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_kernel::config::{Checkpointing, Config, Retention};
 use ic_kernel::{Kernel, require_own_project};
@@ -114,6 +116,7 @@ impl<'k> Workspace<'k> {
         kernel.ledger.require_one_host("Work with checkpoints")?;
         let options = OpenOptions { busy_timeout: settings.busy_timeout };
         let objects = place::open(kernel, options)?;
+        objects.set_places(Some(Arc::new(Places::of(&root))));
         Ok(Self { kernel, settings, root, objects })
     }
 

@@ -17,7 +17,7 @@ use super::file::{self, Outcome, Subject, Way};
 use super::look::is_ours;
 use super::rules::Level;
 use super::unfinished::Read;
-use super::visit::{Place, Todo, Visited, Walk};
+use super::visit::{Place, Todo, Visited, Walk, Walked};
 use crate::closed;
 use crate::pool;
 use crate::tree::Reason;
@@ -136,8 +136,12 @@ impl Walk<'_> {
         if place.depth >= DEEPEST {
             return Ok(Entered::Known(Some(passed(Reason::Deep))));
         }
+        // On record with its repository: it may have lost its `.git`, or be on a disk that is absent.
+        if self.places.registered().contains(&path) {
+            return Ok(Entered::Known(Some(passed(Reason::WorkTree))));
+        }
         if let Some(visited) = old.and_then(|at| self.untouched(&path, at)) {
-            return Ok(Entered::Known(Some(entered(Some(visited)))));
+            return Ok(Entered::Known(Some(entered(Ok(visited)))));
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // Further below, a directory is found again through the one in it, which is closed by then.
@@ -209,10 +213,10 @@ impl Walk<'_> {
 }
 
 /// What a directory that was walked is in the one that holds it.
-fn entered<'s>(visited: Option<Visited>) -> (Seen<'s>, bool) {
-    match visited {
-        Some(Visited { hash, at }) => (Seen::Directory { hash, at }, false),
-        None => passed(Reason::Unreadable),
+fn entered<'s>(walked: Walked) -> (Seen<'s>, bool) {
+    match walked {
+        Ok(Visited { hash, at }) => (Seen::Directory { hash, at }, false),
+        Err(reason) => passed(reason),
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) struct Found {
     pub(crate) counts: Counts,
     pub(crate) skipped: Vec<(Vec<u8>, Reason)>,
     pub(crate) nested_git: Vec<Vec<u8>>,
+    /// Other work trees.
+    pub(crate) work_trees: Vec<Vec<u8>>,
     /// Files that changed whenever they were read.
     pub(crate) unsettled: Vec<Vec<u8>>,
     /// What is not in the tree, though git may track it.
@@ -35,6 +37,7 @@ impl Found {
             counts: Counts::default(),
             skipped: Vec::new(),
             nested_git: Vec::new(),
+            work_trees: Vec::new(),
             unsettled: Vec::new(),
             names: Vec::new(),
         }
@@ -65,6 +68,9 @@ impl Found {
                 Seen::Passed(reason) => {
                     if reason == Reason::Git && !path.is_empty() {
                         self.nested_git.push(path.to_vec());
+                    }
+                    if reason == Reason::WorkTree {
+                        self.work_trees.push(join(path, line.name));
                     }
                     // What git tracks is not ignored, and it tracks nothing inside of a git directory.
                     if !matches!(reason, Reason::Ignored | Reason::Git) {
@@ -100,6 +106,7 @@ impl Found {
         self.counts.bytes += left.counts.bytes;
         self.skipped.append(&mut left.skipped);
         self.nested_git.append(&mut left.nested_git);
+        self.work_trees.append(&mut left.work_trees);
         self.unsettled.append(&mut left.unsettled);
         self.names.append(&mut left.names);
         self.unseen.append(&mut left.unseen);

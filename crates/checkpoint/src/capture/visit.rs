@@ -18,7 +18,9 @@ use super::unfinished::Unfinished;
 use crate::attributes::Owner;
 use crate::closed::Opened;
 use crate::objects::{Objects, Writer};
+use crate::places::Places;
 use crate::scratch::LazyScratch;
+use crate::tree::Reason;
 
 /// What a walk needs to know.
 pub(crate) struct Walk<'w> {
@@ -40,6 +42,8 @@ pub(crate) struct Walk<'w> {
     pub(crate) scratch: &'w LazyScratch,
     /// What processes have mapped.
     pub(crate) maps: &'w Maps,
+    /// Other work trees below the root.
+    pub(super) places: &'w Places,
     /// Files of the ledger and its store, by device and number: they are never captured.
     pub(crate) own: HashSet<(u64, u64)>,
     /// What captures have read that did not end.
@@ -62,6 +66,9 @@ pub(crate) struct Visited {
     /// Where its record lies in the new cache.
     pub(crate) at: u64,
 }
+
+/// What became of a directory that was to be walked: where it is passed over, why.
+pub(super) type Walked = Result<Visited, Reason>;
 
 /// A directory to be walked.
 pub(crate) struct Place {

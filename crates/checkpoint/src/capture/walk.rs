@@ -18,10 +18,10 @@ use super::carry::HELD;
 use super::file;
 use super::found::{Found, leave};
 use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours};
-use super::visit::{Place, Visited, Walk};
+use super::visit::{Place, Visited, Walk, Walked};
 use crate::attributes::Attributes;
 use crate::pool;
-use crate::tree::join;
+use crate::tree::{Reason, join};
 
 impl Walk<'_> {
     /// Walks everything; `old` is where the root's record lies in the last cache.
@@ -33,6 +33,7 @@ impl Walk<'_> {
         let visited = if self.is_small() { pool::run_alone(visit) } else { pool::run(visit) };
         visited?
             .0
+            .ok()
             .ok_or_else(|| io::Error::from(Errno::IO))
             .while_doing(|| format!("reading {}", self.root.display()))
     }
@@ -42,6 +43,7 @@ impl Walk<'_> {
         let mut found = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.skipped.sort_unstable();
         found.nested_git.sort_unstable();
+        found.work_trees.sort_unstable();
         found.unsettled.sort_unstable();
         found.unseen.sort_unstable();
         (found, self.is_changed.into_inner())
@@ -51,13 +53,14 @@ impl Walk<'_> {
         format!("reading {}", self.root.join(path_from_bytes(&join(directory, name))).display())
     }
 
-    /// Walks a directory and all below it; `None` for one whose names cannot be read to their end: a list that breaks off would be
-    /// evidence for names that it lacks.
+    /// Walks a directory and all below it; the reason to pass it over for one whose names cannot be read to their end (a list that breaks off
+    /// would be evidence for names that it lacks), and for another work tree.
     ///
     /// Its handle is returned too: through it its parent finds back, which may have closed its own (see [`HELD`]).
-    pub(super) fn visit(&self, place: Place) -> Result<(Option<Visited>, OwnedFd)> {
+    pub(super) fn visit(&self, place: Place) -> Result<(Walked, OwnedFd)> {
+        const UNREADABLE: Walked = Err(Reason::Unreadable);
         self.progress.limit.check()?;
-        let Some(stat) = self.readable(&place, place.stat())? else { return Ok((None, place.fd)) };
+        let Some(stat) = self.readable(&place, place.stat())? else { return Ok((UNREADABLE, place.fd)) };
         let key = Key::of(&stat);
         let lying = place.old.and_then(|at| self.cache?.record(at));
         let old = lying.as_ref().and_then(Lying::read);
@@ -72,16 +75,21 @@ impl Walk<'_> {
         if let Some(old) = old.as_ref().filter(|_| is_as_it_was)
             && self.holds_only_what_it_held(&place, &old.record)
         {
-            return Ok((Some(self.stay(&place, old)?), place.fd));
+            return Ok((Ok(self.stay(&place, old)?), place.fd));
         }
         let listed;
         let names: Vec<&[u8]> = if is_as_it_was {
             lines.iter().map(|line| line.name).collect()
         } else {
-            let Some(names) = self.readable(&place, list(&place.fd))? else { return Ok((None, place.fd)) };
+            let Some(names) = self.readable(&place, list(&place.fd))? else {
+                return Ok((UNREADABLE, place.fd));
+            };
             listed = names;
             listed.iter().map(Vec::as_slice).collect()
         };
+        if names.binary_search(&&b".git"[..]).is_ok() && self.places.is_one(&place.path) {
+            return Ok((Err(Reason::WorkTree), place.fd));
+        }
         let has_side_files = names.iter().any(|n| DATABASE_SIDE_SUFFIXES.iter().any(|end| n.ends_with(end)));
         let looker = Looker {
             walk: self,
@@ -99,7 +107,7 @@ impl Walk<'_> {
             let (seen, place) = self.carry_out_deep(place, &level, &names, &todo)?;
             match seen {
                 Some(seen) => (seen, place),
-                None => return Ok((None, place.fd)),
+                None => return Ok((UNREADABLE, place.fd)),
             }
         };
         let lines = names
@@ -115,7 +123,7 @@ impl Walk<'_> {
             attributes: self.attributes(&place, &stat, record.filter(|_| has_same_names)),
             lines,
         };
-        Ok((Some(self.keep(&place, old.as_ref(), new)?), place.fd))
+        Ok((Ok(self.keep(&place, old.as_ref(), new)?), place.fd))
     }
 
     /// A directory's attributes. They are as they were where the directory is: to set one changes its inode.

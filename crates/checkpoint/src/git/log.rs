@@ -27,6 +27,26 @@ pub fn head(root: &Path) -> Option<String> {
     })
 }
 
+/// As [`head`], and no process is started: `None`, too, where git's files do not say.
+pub fn head_in_files(root: &Path) -> Option<String> {
+    /// More of packed refs is not read.
+    const LONGEST: u64 = 4 << 20;
+    let dirs = ic_store::git_dirs(root)?;
+    let is_id = |text: &str| text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let line = String::from_utf8(read_line(&dirs.git_dir.join("HEAD")).ok()?).ok()?;
+    let Some(name) = line.trim_end().strip_prefix("ref: ") else {
+        return Some(line.trim_end().to_owned()).filter(|text| is_id(text));
+    };
+    if let Some(loose) = read_line(&dirs.common_dir.join(name)).ok().and_then(|b| String::from_utf8(b).ok()) {
+        return Some(loose.trim_end().to_owned()).filter(|text| is_id(text));
+    }
+    let packed = dirs.common_dir.join("packed-refs");
+    let text = packed.metadata().is_ok_and(|meta| meta.len() <= LONGEST).then(|| std::fs::read(&packed).ok());
+    let text = String::from_utf8_lossy(&text.flatten()?).into_owned();
+    let found = text.lines().find_map(|line| line.split_once(' ').filter(|(_, of)| *of == name));
+    found.map(|(id, _)| id.to_owned()).filter(|text| is_id(text))
+}
+
 /// The branch that is checked out, without `refs/heads/`; `None` where HEAD is detached or on another ref, without git, or outside of a
 /// repository.
 ///

@@ -65,7 +65,7 @@ pub fn plan(
     refuse::locks(&dirs, &plan, past)?;
     refuse::symbolic_branches(target, current)?;
     if plan.index {
-        refuse::special_entries(&git, &dirs, target, current, objects)?;
+        refuse::special_entries(&git, (root, &dirs), target, current, objects)?;
     }
     if !plan.refs.is_empty() || plan.head {
         refuse::branches_elsewhere(&git, root, &dirs, &plan, target)?;

@@ -2,13 +2,15 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use ic_base::{Result, Timestamp};
 use ic_events::Hash;
 use ic_store::{OpenOptions, Side, SideSchema};
 use sha2::{Digest, Sha256};
+
+use crate::places::Places;
 
 /// The longest content that is one object, in bytes; also the size of a piece.
 pub(crate) const PIECE: usize = 1 << 20;
@@ -103,6 +105,8 @@ pub struct Objects {
     pub(super) looked_at: Mutex<HashMap<Hash, Arc<[u8]>>>,
     pub(super) path: PathBuf,
     pub(super) patience: Duration,
+    /// The other work trees below the root whose checkpoints are read; `None`: whatever a tree holds is shown.
+    places: RwLock<Option<Arc<Places>>>,
 }
 
 impl Objects {
@@ -123,7 +127,18 @@ impl Objects {
             patience: options.busy_timeout,
             unfinished: Mutex::default(),
             looked_at: Mutex::default(),
+            places: RwLock::default(),
         })
+    }
+
+    /// From now on trees are compared as those of a root with these work trees below it; `None`: as they are.
+    pub fn set_places(&self, places: Option<Arc<Places>>) {
+        *self.places.write().unwrap_or_else(PoisonError::into_inner) = places;
+    }
+
+    /// The other work trees that are left out of comparisons.
+    pub fn places(&self) -> Option<Arc<Places>> {
+        self.places.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The store's file.

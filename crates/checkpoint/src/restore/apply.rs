@@ -16,6 +16,7 @@ use super::sparse::Sparse;
 use crate::attributes::Attributes;
 use crate::manifest::PathText;
 use crate::objects::{Objects, hash_of};
+use crate::places::{Around, Places};
 use crate::rootfs::{Found, Looks, MAKE, RootDir, Stat};
 
 mod files;
@@ -58,12 +59,21 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
     let groups: Vec<Group<'_>> = plan.databases.iter().map(|database| Group::of(database, plan)).collect();
     let grouped = groups.iter().flat_map(Group::steps).map(|(_, step)| step.path.0.as_slice()).collect();
     let applier = Applier { objects, root, prefix: temporary_prefix(id), grouped, dresses: plan.attributes };
-    let mut failed: Vec<Option<Diagnosis>> = plan.steps.iter().map(|_| None).collect();
     // From the top down: what lies in a directory that its owner has closed to himself is not found.
     applier.open_up(plan);
+    // A plan that an older version made may name files of another work tree, and one may have been made since.
+    let places = Places::of(root.path());
+    let mut around = Around::new(&places);
+    let mut failed: Vec<Option<Diagnosis>> =
+        plan.steps.iter().map(|step| Some(lies_in(&around.find(directory_of(step))?))).collect();
     // Before anything is made: what a group needs gone must be gone on the disk, too, when its database comes.
     for group in &groups {
-        group.note(applier.clear(group), &mut failed);
+        let stays = group.steps().iter().find_map(|(at, _)| failed[*at].as_ref().map(Diagnosis::message));
+        let cleared = match stays {
+            Some(why) => Err(Diagnosis::new(Code::FileConflict, why)),
+            None => applier.clear(group),
+        };
+        group.note(cleared, &mut failed);
     }
     // What goes, from the bottom up; then directories from the top down; then files; then the modes of directories,
     // from the bottom up again, because a directory without write permission takes no new files.
@@ -78,7 +88,7 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
     // What is tied to another path needs that one to be as it should be.
     pass(plan, &mut failed, false, &|step| applier.link(step));
     pass(plan, &mut failed, true, &|step| applier.dress_directory(step));
-    for (path, mode) in &plan.closed {
+    for (path, mode) in plan.closed.iter().filter(|(path, _)| around.find(&path.0).is_none()) {
         // A directory that somebody removed meanwhile needs nothing back.
         let _ = applier.set_looks_of_directory(&path.0, (*mode).into());
     }
@@ -90,6 +100,21 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
         }
     }
     outcome
+}
+
+/// The directory that a step changes, or changes a name in.
+fn directory_of(step: &Step) -> &[u8] {
+    let is_directory = |node: &Option<Node>| matches!(node, Some(Node::Directory { .. }));
+    if is_directory(&step.before) || is_directory(&step.after) { &step.path.0 } else { parent(&step.path.0) }
+}
+
+/// Why a path of another work tree stays.
+fn lies_in(place: &[u8]) -> Diagnosis {
+    let place = String::from_utf8_lossy(place);
+    Diagnosis::new(
+        Code::FileConflict,
+        format!("it belongs to the work tree {place}, which is a place of its own"),
+    )
 }
 
 /// Does some work for each step that did not fail before.

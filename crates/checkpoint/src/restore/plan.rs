@@ -220,7 +220,7 @@ pub fn must_be_saved(differences: &[Difference], limits: &Limits) -> BTreeSet<Ve
 /// Whether a capture that must holds what an ordinary one passes over for this reason.
 fn can_be_saved(reason: Reason) -> bool {
     use Reason as R;
-    !matches!(reason, R::Git | R::GitName | R::Store | R::Deep | R::Purged | R::Ledger)
+    !matches!(reason, R::Git | R::GitName | R::Store | R::Deep | R::Purged | R::Ledger | R::WorkTree)
 }
 
 /// The plan that makes the tree, which differs from the target so (`before`: as it is, `after`: the target), the target.
@@ -276,7 +276,10 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             && !after.is_some_and(is_directory)
             && let Some(reason) = blocked.get(path)
         {
-            skip(&format!("holds {reason} content"));
+            // The report names the work tree itself.
+            if after.is_some() || *reason != Reason::WorkTree.as_str() {
+                skip(&format!("holds {reason} content"));
+            }
             // What the target has in its place cannot be made, so nothing in it goes either.
             stuck = after.is_some().then_some(path);
             continue;
@@ -362,7 +365,11 @@ fn blocked_directories(differences: &[Difference], limits: &Limits) -> BTreeMap<
         let mut directory = path.as_slice();
         while let Some(at) = directory.iter().rposition(|b| *b == b'/') {
             directory = &directory[..at];
-            blocked.entry(directory.to_vec()).or_insert(reason);
+            let known = blocked.entry(directory.to_vec()).or_insert(reason);
+            // Another work tree is named apart, so whatever else is there is what keeps the directory.
+            if *known == Reason::WorkTree.as_str() {
+                *known = reason;
+            }
         }
     }
     blocked

@@ -14,9 +14,12 @@ use crate::views::ledger::{InitJson, WhereJson};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic init
-  ic init --store ~/ledgers/shop       # elsewhere, with a pointer here
+  ic init --store ~/ledgers/shop       # elsewhere, with a pointer here: it outlives .git
   ic init --db /tmp/try/ic.db          # exactly this file
-  ic init --db 'postgres://db.example/app?ledger=shop'   # on a server")]
+  ic init --db 'postgres://db.example/app?ledger=shop'   # on a server
+
+In a repository the record and its checkpoints are in .git, and go with it. One made with --store stays: should .git be lost,
+IC_DB=~/ledgers/shop/ic.db ic undo --yes restores the files, and not git's own history.")]
 pub(crate) struct Init {
     /// Create the ledger in this directory, with a pointer to it here
     #[arg(long, value_name = "DIR", conflicts_with = "db")]

@@ -73,9 +73,11 @@ impl Log {
         })?;
         let now = kernel.context.now();
         let back = Back::of(&kernel.ledger);
+        let elsewhere = if self.run.is_some() { None } else { Self::elsewhere(&kernel)? };
         Self::warn_of_unread(session, log.unread.as_deref());
         session.output.list(&records, || {
             views::log::list(&run, chosen, (&log, &named), outside.as_ref(), self.all, now, back)
+                + &views::log::elsewhere(elsewhere.as_deref())
         })
     }
 
@@ -87,6 +89,10 @@ impl Log {
                 .output
                 .warn(&format!("What changed is not known at every point. {why}; more of it: ic health"));
         }
+    }
+
+    fn elsewhere(kernel: &Kernel) -> Result<Option<String>> {
+        kernel.read(|snapshot| ic_point::elsewhere(kernel, snapshot))
     }
 
     fn page(&self) -> Page {
@@ -115,7 +121,10 @@ impl Log {
         let now = kernel.context.now();
         let back = Back::of(&kernel.ledger);
         Self::warn_of_unread(session, log.unread.as_deref());
-        session.output.list(&records, || views::log::of_agents((&log, &named), now, back))
+        let elsewhere = Self::elsewhere(kernel)?;
+        session.output.list(&records, || {
+            views::log::of_agents((&log, &named), now, back) + &views::log::elsewhere(elsewhere.as_deref())
+        })
     }
 }
 

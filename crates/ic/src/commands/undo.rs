@@ -88,9 +88,12 @@ impl Undo {
                 }
                 let settings = session.checkpoint_settings(&kernel)?;
                 let newest = ic_worktree::newest_other(&kernel, &settings, &Watch::default());
-                let newest = newest.or_else(|error| match kernel.read(ic_point::moved_from)? {
-                    Some(hint) => Err(error.hint(hint)),
-                    None => Err(error),
+                let newest = newest.or_else(|error| {
+                    let moved = kernel.read(ic_point::moved_from)?;
+                    match moved.or(kernel.read(|snapshot| ic_point::elsewhere(&kernel, snapshot))?) {
+                        Some(hint) => Err(error.hint(hint)),
+                        None => Err(error),
+                    }
                 })?;
                 self.restore(session, newest.as_str())
             }

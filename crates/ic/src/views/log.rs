@@ -242,6 +242,11 @@ pub(crate) fn waiting(clients: &[&str]) -> String {
     )
 }
 
+/// The line on other places of the project, where one has anything on record.
+pub(crate) fn elsewhere(said: Option<&str>) -> String {
+    said.map_or_else(String::new, |said| styled(style::DIM, &plain(said)) + "\n")
+}
+
 /// The points that can be gone back to, by their references, and a line of each to choose from.
 pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
     let meant = |entry: &&Entry| matches!(&entry.what, What::Point { point, .. } if point.is_target());

@@ -112,6 +112,12 @@ shape! {
         not_kept: Vec<SkippedJson> = because(restored.not_kept.iter()),
         /// What differs from the checkpoint after the restore; git's state is named `.git`.
         differs: Vec<SkippedJson> = because(restored.differs.iter()),
+        /// Other work trees that were made or removed since, or that the checkpoint holds files of; they stay as they are.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        work_trees: Vec<SkippedJson> = because(restored.work_trees.iter()),
+        /// Repositories of which files go back and history stays, with the command that moves it.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        repositories: Vec<SkippedJson> = because(restored.repositories.iter()),
     }
 
     /// A path that could not be restored.
@@ -228,6 +234,8 @@ fn taken_back(report: &Report, taken: &TakenBack) -> String {
             ("not compared:", &restored.not_compared),
             ("not kept:", &restored.not_kept),
             ("differs:", &restored.differs),
+            ("other work tree:", &restored.work_trees),
+            ("history stays:", &restored.repositories),
         ] {
             for (path, why) in pairs {
                 let word = styled(style::BAD, word);

@@ -1,9 +1,9 @@
 //! Lists of runs: newest first, in pages.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ic_base::{Result, RunId, Seq};
-use ic_store::{Snapshot, containing, path_bytes};
+use ic_store::{Snapshot, containing, path_bytes, path_from_bytes};
 
 use super::row::{Run, get};
 
@@ -42,6 +42,22 @@ pub fn list(snapshot: &Snapshot<'_>, filter: &Filter<'_>) -> Result<Vec<Run>> {
             Run::from_row,
         ),
     }
+}
+
+/// The projects that runs are of, those of the newest runs first.
+pub fn projects(snapshot: &Snapshot<'_>) -> Result<Vec<PathBuf>> {
+    // One search by the index for each project: to group all rows at once would read all of the index.
+    let mut found: Vec<(Seq, PathBuf)> = Vec::new();
+    let next = "SELECT project_dir FROM runs WHERE project_dir > $1 ORDER BY project_dir LIMIT 1";
+    let mut last: Vec<u8> = Vec::new();
+    while let Some(project) = snapshot.query_opt(next, &[&last.as_slice()], |row| row.get::<Vec<u8>>(0))? {
+        let newest = "SELECT MAX(seq) FROM runs WHERE project_dir = $1";
+        let newest = snapshot.query_opt(newest, &[&project.as_slice()], |row| row.get::<Option<i64>>(0))?;
+        found.push((newest.flatten().unwrap_or_default(), path_from_bytes(&project)));
+        last = project;
+    }
+    found.sort_by(|one, other| other.cmp(one));
+    Ok(found.into_iter().map(|(_, project)| project).collect())
 }
 
 /// The newest runs whose goal contains this text, newest first; the case of ASCII letters does not count.

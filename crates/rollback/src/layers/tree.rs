@@ -132,7 +132,11 @@ impl<'a> Goal<'a> {
         }
         require_whole_project(covered, &target, "roll the run back alone: --layer=workflow")?;
         let workspace = Workspace::of_run(kernel, run, settings)?;
-        let strategy = covered.strategy(&workspace)?;
+        let strategy = match covered.strategy(&workspace)? {
+            // A repository that was made since stays, and is named; there is no state of it to go back to.
+            Strategy::Full if workspace.had_no_repository(&target)? => Strategy::FilesOnly,
+            strategy => strategy,
+        };
         // A plan whose database nobody names is refused by the layer of the rows, which says what to do.
         let is_configured = covered.remembered().is_some() || settings.state.is_some();
         let keep = if covered.layers.contains(&Name::Data) && is_configured {

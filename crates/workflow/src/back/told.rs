@@ -121,6 +121,8 @@ fn restored(report: ic_worktree::Report) -> Restored {
         not_compared: named(report.not_compared),
         not_kept: named(report.plan.not_kept),
         differs: named(report.differs),
+        work_trees: named(report.work_trees),
+        repositories: named(report.repositories),
     }
 }
 

@@ -49,6 +49,7 @@ impl Workspace<'_> {
         let is_named = |path: &[u8]| {
             let named = [&plan.skipped, &report.not_compared, &report.failed, &plan.not_kept];
             named.into_iter().flatten().any(|(named, _)| is_at_or_below(path, &named.0))
+                || report.work_trees.iter().any(|(tree, _)| is_at_or_below(&tree.0, path))
                 || report.conflicts.iter().any(|one| one.path.0 == path && limits.keep.contains(path))
         };
         // What is passed over is compared with nothing, and neither is what lies below it; of a directory that is new, its name is enough.

@@ -116,6 +116,11 @@ pub struct Report {
     pub not_compared: Vec<(PathText, String)>,
     /// What is not as the checkpoint has it, after the restore, though nothing above says so; and why. Git's state is named `.git`.
     pub differs: Vec<(PathText, String)>,
+    /// Other work trees that were made or removed since, or that the checkpoint holds files of, and what is to be known of each: they are
+    /// places of their own, and stay as they are. Those outside of the root have their whole paths.
+    pub work_trees: Vec<(PathText, String)>,
+    /// Repositories of which files go back and history stays, with the command that moves it: a call that leaves any ends with exit 4.
+    pub repositories: Vec<(PathText, String)>,
     /// A path that the checkpoint holds, or that changed since, stays as it is: `plan.skipped` names it.
     pub lacks_any: bool,
     /// Nothing was left out by paths, by owner or by what an earlier restore changed.

@@ -230,6 +230,13 @@ fn plan_report<'w>(
     }
     let meant = Meant { target: &target, strategy, mine: request.mine, is_without: reversed.is_some() };
     let not_compared = workspace.not_compared(&meant, shot, &limits, &plan, passed)?;
+    let work_trees = workspace.left_work_trees(&target, &shot.captured, (&limits, reversed.is_some()))?;
+    let repositories = if strategy.has_files() {
+        plan.not_kept.extend(workspace.lost_history(&target)?.filter(|_| limits.is_everything()));
+        workspace.left_repositories(&target, &shot.captured, (&limits, reversed.is_some()), &plan)?
+    } else {
+        Vec::new()
+    };
     // Beside the work of others it is not meant to be as the target has it.
     let lacks_any =
         !plan.left_changed.is_empty() || reversed.is_none() && workspace.lacks_any(&target, &plan)?;
@@ -246,6 +253,8 @@ fn plan_report<'w>(
         conflicts: rest.conflicts,
         differs,
         not_compared,
+        work_trees,
+        repositories,
         lacks_any,
         is_whole: is_whole && strategy != Strategy::Partial,
         is_without: rest.is_without,
@@ -278,6 +287,8 @@ pub(super) fn planned_report(
         failed: Vec::new(),
         not_compared: Vec::new(),
         differs: Vec::new(),
+        work_trees: Vec::new(),
+        repositories: Vec::new(),
         lacks_any: !plan.left_changed.is_empty(),
         is_whole: false,
         is_without: false,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_store::regular::read_line;
-use ic_store::{GitDirs, path_from_bytes};
+use ic_store::{GitDirs, is_linked_work_tree, path_from_bytes};
 
 use super::super::index;
 use super::super::program::Git;
@@ -97,7 +97,7 @@ fn has_sparse_checkout(git: &Git<'_>, dirs: &GitDirs) -> bool {
 /// Entries that are more than a file: of submodules, and those that a sparse checkout leaves out.
 pub(super) fn special_entries(
     git: &Git<'_>,
-    dirs: &GitDirs,
+    (root, dirs): (&Path, &GitDirs),
     target: &GitState,
     current: &GitState,
     objects: &Objects,
@@ -118,6 +118,8 @@ pub(super) fn special_entries(
     }
     let submodules = |text: &[u8]| -> Vec<(Vec<u8>, String)> {
         let lines = index::lines_with(text, |entry| entry.get(2..).is_some_and(index::is_submodule));
+        // `git add -A` takes another work tree for a submodule. It has nothing to be checked out here: its entry comes and goes alone.
+        let lines = lines.filter(|line| !is_linked_work_tree(&root.join(path_from_bytes(line.path))));
         lines.map(|line| (line.path.to_vec(), line.meta.to_owned())).collect()
     };
     if submodules(&target) != submodules(&current) {

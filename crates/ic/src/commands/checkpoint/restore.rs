@@ -242,6 +242,8 @@ fn finish(session: &mut Session, report: &Report) -> Result<Exit> {
         return Ok(Exit::from(refusal.kind()));
     }
     // A look ends as the call would.
-    let is_partial = report.status == Status::Partial || (report.dry_run && report.lacks_any);
+    let is_partial = report.status == Status::Partial
+        || (report.dry_run && report.lacks_any)
+        || !report.repositories.is_empty();
     Ok(if is_partial { Exit::Partly } else { Exit::Done })
 }

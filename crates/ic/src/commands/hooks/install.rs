@@ -19,6 +19,7 @@ use crate::commands::prelude::*;
   ic hooks install claude-code
   ic hooks install codex --dry-run        # shows what would be added
   ic hooks install gemini
+  ic init --store ~/ledgers/shop && ic hooks install claude-code   # a record that outlives .git
 
 With --user, every project that has a ledger takes part. Codex runs no hook before you trust it: type /hooks in Codex once, or install with --trust.")]
 pub(crate) struct Install {

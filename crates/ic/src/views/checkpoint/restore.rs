@@ -48,6 +48,12 @@ shape! {
         /// What is not as the checkpoint has it after the restore, though nothing above says so: others worked meanwhile, or a branch is left
         /// to another work tree. Git's state is named `.git`.
         differs: Vec<SkippedJson> = report.differs.iter().map(because).collect(),
+        /// Other work trees that were made or removed since, or that the checkpoint holds files of: places of their own, which stay as they are.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        work_trees: Vec<SkippedJson> = report.work_trees.iter().map(because).collect(),
+        /// Repositories of which files go back and history stays, with the command that moves it: the exit is 4.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        repositories: Vec<SkippedJson> = report.repositories.iter().map(because).collect(),
         /// Of a dry run: why the real call would be refused; left out if it would not be.
         #[serde(skip_serializing_if = "Option::is_none")]
         refusal: Option<RefusalJson> = report.refusal.as_ref().map(RefusalJson::from),
@@ -139,6 +145,8 @@ pub(crate) fn report(report: &Report) -> String {
     section(&mut out, "Not kept", &list(&report.plan.not_kept));
     section(&mut out, "Failed", &list(&report.failed));
     section(&mut out, "Different from the checkpoint", &list(&report.differs));
+    section(&mut out, "History that stays", &list(&report.repositories));
+    section(&mut out, "Other work trees", &list(&report.work_trees));
     let uncaptured = steps.iter().filter(|step| step.uncaptured).count();
     match (&report.safety_id, report.status) {
         (Some(safety), _) => {

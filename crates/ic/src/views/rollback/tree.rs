@@ -92,6 +92,8 @@ pub(crate) fn files(tree: &Report, is_back: bool) -> String {
     list("unknown", style::DIM, &mut tree.not_compared.iter().map(|(path, why)| (path, why)));
     list("is lost", style::BAD, &mut tree.plan.not_kept.iter().map(|(path, what)| (path, what)));
     list("differs", style::BAD, &mut tree.differs.iter().map(|(path, what)| (path, what)));
+    list("history", style::BAD, &mut tree.repositories.iter().map(|(path, why)| (path, why)));
+    list("place", style::DIM, &mut tree.work_trees.iter().map(|(path, why)| (path, why)));
     list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));
     // Nothing else tells of them before the question, and of some nothing else tells at all.
     let is_told = |warning: &&Warning| is_planned || TOLD_AFTER.contains(&warning.code);

@@ -1,0 +1,263 @@
+//! Agents in work trees that lie inside the project: each has a place of its own, and hears of the others.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ic_testkit::{Outcome, git_in};
+use serde_json::{Value, json};
+
+use crate::agents::{Said, captured, say};
+use crate::support::Project;
+
+/// What a client says of a session whose working directory this is.
+fn said(session: &str, event: &str, place: &Path) -> Said {
+    Said::new("claude-code", session, event)
+        .prompt(&format!("p-{session}"), session)
+        .with("cwd", place.to_str().expect("text"))
+}
+
+fn prompt(project: &Project, session: &str, place: &Path) {
+    say(project, &said(session, "UserPromptSubmit", place));
+}
+
+/// A tool call of a session.
+fn call(project: &Project, session: &str, place: &Path, id: &str, deed: impl FnOnce()) {
+    let told = |event: &str| {
+        let mut said = said(session, event, place).with("tool_name", "Bash").with("tool_use_id", id);
+        said.payload["tool_input"] = json!({ "command": "make" });
+        say(project, &said)
+    };
+    told("PreToolUse");
+    deed();
+    told("PostToolUse");
+}
+
+fn stop(project: &Project, session: &str, place: &Path) {
+    say(project, &said(session, "Stop", place));
+}
+
+fn at(project: &Project, place: &Path, words: &[&str]) -> Outcome {
+    let all = [&["-C", place.to_str().expect("text")], words].concat();
+    project.run_words(all)
+}
+
+fn done(project: &Project, place: &Path, words: &[&str]) -> Outcome {
+    let outcome = at(project, place, words);
+    assert_eq!(outcome.code, Some(0), "{words:?}: {outcome:?}");
+    outcome
+}
+
+fn write(place: &Path, name: &str, text: &str) {
+    fs::write(place.join(name), text).expect("a file");
+}
+
+fn commit(place: &Path, message: &str) {
+    git_in(place, &["add", "-A"]);
+    git_in(place, &["commit", "-q", "-m", message]);
+}
+
+fn with_inner(is_ignored: bool) -> (Project, PathBuf) {
+    let project = captured();
+    git_in(project.root(), &["init", "-q", "-b", "main"]);
+    write(project.root(), ".gitignore", if is_ignored { ".claude/\n.ic/\n" } else { ".ic/\n" });
+    write(project.root(), "base", "base\n");
+    commit(project.root(), "base");
+    let inner = project.root().join(".claude/worktrees/feat");
+    git_in(project.root(), &["worktree", "add", "-q", "-b", "feat", inner.to_str().expect("text")]);
+    (project, inner)
+}
+
+/// The agent main works before and after feat does, which works in the inner tree and leaves some of its work uncommitted.
+fn both_at_work(project: &Project, inner: &Path) {
+    let root = project.root().to_owned();
+    prompt(project, "main", &root);
+    call(project, "main", &root, "m1", || write(&root, "mine", "mine\n"));
+    prompt(project, "feat", inner);
+    call(project, "feat", inner, "f1", || {
+        write(inner, "theirs", "theirs\n");
+        commit(inner, "theirs");
+        write(inner, "base", "changed\n");
+    });
+    call(project, "main", &root, "m2", || write(&root, "mine", "mine, changed\n"));
+    call(project, "feat", inner, "f2", || write(inner, "loose", "loose\n"));
+    stop(project, "feat", inner);
+    stop(project, "main", &root);
+}
+
+fn entries(project: &Project, place: &Path) -> Value {
+    done(project, place, &["log", "--json"]).json()
+}
+
+#[test]
+fn an_undo_in_the_outer_tree_leaves_the_work_of_the_inner_one() {
+    for (is_ignored, is_alone) in [(true, false), (false, false), (true, true), (false, true)] {
+        let (project, inner) = with_inner(is_ignored);
+        both_at_work(&project, &inner);
+        let log = entries(&project, project.root());
+        assert_eq!(log.as_array().map(Vec::len), Some(1), "{log}");
+        assert_eq!(log[0]["file_counts"]["created"], 1, "{log}");
+        let theirs = || (ic_testkit::tree(&inner), git_in(&inner, &["log", "--format=%s"]));
+        let before = theirs();
+        let mut words = vec!["undo", "--yes", "--json"];
+        if is_alone {
+            words.extend(["--dispatch", log[0]["reference"].as_str().expect("a reference")]);
+        }
+        let plan = done(&project, project.root(), &[&words[..], &["--dry-run"]].concat());
+        assert!(!plan.stdout.contains("theirs"), "{plan:?}");
+        done(&project, project.root(), &words);
+        assert!(!project.root().join("mine").exists());
+        assert_eq!(theirs(), before);
+        done(&project, project.root(), &["redo", "--yes"]);
+        assert_eq!(fs::read_to_string(project.root().join("mine")).expect("a file"), "mine, changed\n");
+        assert_eq!(theirs(), before);
+    }
+}
+
+#[test]
+fn an_undo_in_the_inner_tree_leaves_the_work_of_the_outer_one() {
+    let (project, inner) = with_inner(false);
+    both_at_work(&project, &inner);
+    let log = entries(&project, &inner);
+    assert_eq!(
+        log[0]["file_counts"],
+        json!({ "created": 2, "modified": 1, "deleted": 0, "shared": 0, "directories": 0 }),
+        "{log}"
+    );
+    done(&project, &inner, &["undo", "--yes"]);
+    assert_eq!(git_in(&inner, &["log", "--format=%s"]), "base");
+    assert_eq!((inner.join("theirs").exists(), inner.join("loose").exists()), (false, false));
+    assert_eq!(fs::read_to_string(project.root().join("mine")).expect("a file"), "mine, changed\n");
+}
+
+#[test]
+fn a_log_names_the_other_places_that_have_entries() {
+    let (project, inner) = with_inner(false);
+    let nowhere = at(&project, project.root(), &["log"]);
+    assert!(!format!("{nowhere:?}").contains("-C"), "{nowhere:?}");
+    prompt(&project, "feat", &inner);
+    call(&project, "feat", &inner, "f1", || write(&inner, "theirs", "theirs\n"));
+    stop(&project, "feat", &inner);
+    let command = format!("ic -C {} log", inner.display());
+    for words in [&["log"][..], &["undo", "--yes"], &["undo", "--dry-run"]] {
+        let refused = at(&project, project.root(), words);
+        assert!(refused.code != Some(0) && refused.stderr.contains(&command), "{words:?}: {refused:?}");
+    }
+    prompt(&project, "main", project.root());
+    call(&project, "main", project.root(), "m1", || write(project.root(), "mine", "mine\n"));
+    stop(&project, "main", project.root());
+    let here = done(&project, project.root(), &["log", "--format", "text"]);
+    assert!(here.stdout.contains(&command), "{here:?}");
+    let there = done(&project, &inner, &["log", "--format", "text"]);
+    assert!(there.stdout.contains(&format!("ic -C {} log", project.root().display())), "{there:?}");
+    fs::remove_dir_all(&inner).expect("a directory");
+    let gone = done(&project, project.root(), &["log", "--format", "text"]);
+    assert!(!gone.stdout.contains("-C"), "{gone:?}");
+}
+
+#[test]
+fn a_work_tree_of_another_repository_is_a_place_of_its_own_in_the_ledger_above_it() {
+    let project = captured();
+    let (repository, inner) = (project.root().join("repository"), project.root().join("wt"));
+    fs::create_dir(&repository).expect("a directory");
+    git_in(&repository, &["init", "-q", "-b", "main"]);
+    write(&repository, "base", "base\n");
+    commit(&repository, "base");
+    git_in(&repository, &["worktree", "add", "-q", "-b", "wt", inner.to_str().expect("text")]);
+    both_at_work(&project, &inner);
+    let theirs = ic_testkit::tree(&inner);
+    done(&project, project.root(), &["undo", "--yes"]);
+    assert!(!project.root().join("mine").exists());
+    assert_eq!(ic_testkit::tree(&inner), theirs);
+    done(&project, &inner, &["undo", "--yes"]);
+    assert!(!inner.join("theirs").exists() && inner.join("base").exists());
+}
+
+#[test]
+fn commits_of_a_repository_inside_of_the_project_stay_and_are_named_with_the_way_back() {
+    let project = captured();
+    let (back, front) = (project.root().join("back"), project.root().join("front"));
+    for repository in [&back, &front] {
+        fs::create_dir(repository).expect("a directory");
+        git_in(repository, &["init", "-q", "-b", "main"]);
+        write(repository, "base", "base\n");
+        commit(repository, "base");
+    }
+    let heads = || {
+        [&back, &front]
+            .map(|one| (git_in(one, &["rev-parse", "HEAD"]), git_in(one, &["branch", "--show-current"])))
+    };
+    let before = heads();
+    prompt(&project, "main", project.root());
+    call(&project, "main", project.root(), "m1", || {
+        write(&back, "new", "new\n");
+        commit(&back, "of the agent");
+        git_in(&front, &["checkout", "-q", "-b", "topic"]);
+        write(&front, "base", "changed\n");
+    });
+    stop(&project, "main", project.root());
+    for words in [&["undo", "--dry-run", "--json"][..], &["undo", "--yes", "--json"]] {
+        let told = at(&project, project.root(), words);
+        assert_eq!(told.code, Some(4), "{told:?}");
+        let stay = told.json()["files"]["repositories"].clone();
+        assert_eq!((&stay[0]["path"], &stay[1]["path"]), (&json!("back"), &json!("front")), "{stay}");
+        for (named, head) in stay.as_array().expect("a list").iter().zip(&before) {
+            assert!(named["reason"].as_str().is_some_and(|why| why.contains(&head.0)), "{stay}");
+        }
+        if words.contains(&"--yes") {
+            assert!(!back.join("new").exists());
+            assert_eq!(fs::read_to_string(front.join("base")).expect("a file"), "base\n");
+            for named in stay.as_array().expect("a list") {
+                let why = named["reason"].as_str().expect("a reason");
+                let (_, command) = why.split_once("to move it back: ").expect("a command");
+                assert!(
+                    std::process::Command::new("sh").args(["-c", command]).status().expect("sh").success()
+                );
+            }
+        }
+    }
+    assert_eq!(heads(), before, "the commands lead back");
+    assert_eq!(git_in(&back, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn prompts_of_before_a_git_init_are_undone_and_the_repository_stays() {
+    let project = captured();
+    let root = project.root().to_owned();
+    write(&root, "text", "one\n");
+    prompt(&project, "main", &root);
+    call(&project, "main", &root, "m1", || write(&root, "text", "two\n"));
+    call(&project, "main", &root, "m2", || {
+        git_in(&root, &["init", "-q", "-b", "main"]);
+        git_in(&root, &["add", "text"]);
+        git_in(&root, &["commit", "-q", "-m", "first"]);
+    });
+    stop(&project, "main", &root);
+    let told = at(&project, &root, &["undo", "--yes", "--json"]);
+    assert_eq!(told.code, Some(4), "{told:?}");
+    assert_eq!(told.json()["files"]["repositories"][0]["path"], ".git", "{told:?}");
+    assert_eq!(fs::read_to_string(root.join("text")).expect("a file"), "one\n");
+    assert_eq!(git_in(&root, &["log", "--format=%s"]), "first");
+}
+
+#[test]
+fn a_restore_after_the_repository_was_lost_says_that_its_history_is_gone() {
+    let project = captured();
+    let root = project.root().to_owned();
+    git_in(&root, &["init", "-q", "-b", "main"]);
+    write(&root, "text", "one\n");
+    git_in(&root, &["add", "text"]);
+    git_in(&root, &["commit", "-q", "-m", "first"]);
+    prompt(&project, "main", &root);
+    call(&project, "main", &root, "m1", || {
+        fs::remove_dir_all(root.join(".git")).expect("a repository");
+        fs::remove_file(root.join("text")).expect("a file");
+    });
+    stop(&project, "main", &root);
+    let told = done(&project, &root, &["undo", "--yes", "--json"]);
+    assert_eq!(fs::read_to_string(root.join("text")).expect("a file"), "one\n");
+    let lost = told.json()["files"]["not_kept"].clone();
+    assert!(
+        lost[0]["path"] == ".git" && lost.to_string().contains("its commits and branches are not"),
+        "{lost}"
+    );
+}
