@@ -173,8 +173,7 @@ pub fn capture_with(
     let numbers = [index.tracked, options.max_file_size];
     let rules = rules::Rules::new(root, &sources, &options.rules, &numbers)?;
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
-    let places = objects.places().filter(|places| places.root() == root);
-    let places = places.unwrap_or_else(|| Arc::new(Places::of(root)));
+    let places = places_below(objects, root);
     let maps = mapped::Maps::new(&directory, options.flush).while_doing(|| reading(root))?;
     let walk = visit::Walk {
         root,
@@ -225,6 +224,12 @@ pub fn capture_with(
         stored: Stored::default(),
     };
     Ok((captured, seen))
+}
+
+/// The other work trees below a root: those that its comparisons leave out, too.
+fn places_below(objects: &Objects, root: &Path) -> Arc<Places> {
+    let known = objects.places().filter(|places| places.root() == root);
+    known.unwrap_or_else(|| Arc::new(Places::of(root)))
 }
 
 fn reading(root: &Path) -> String {

@@ -27,7 +27,7 @@ use crate::tree::join;
 const WORTH_SHARING: usize = 8;
 
 /// So many directories that lie in each other are held open, by each thread at most: a process is often allowed 1,024 handles.
-pub(super) const HELD: usize = 64;
+const HELD: usize = 64;
 
 /// Directories further below are passed over. A system call takes paths half as deep; what is deeper was made by a loop that
 /// a person forgot, and each of its paths is as long as the tree is deep.
@@ -43,7 +43,7 @@ enum Entered<'s> {
 
 impl Walk<'_> {
     /// Reads files and walks directories; `None` for what is gone.
-    pub(super) fn carry_out<'s>(
+    fn carry_out<'s>(
         &self,
         place: &Place,
         level: &Arc<Level>,
@@ -60,10 +60,25 @@ impl Walk<'_> {
         }
     }
 
+    /// The same, however deep the directory lies: as [`Walk::carry_out_deep`] where too many would be held open.
+    #[allow(clippy::type_complexity, reason = "what carry_out returns, and the place")]
+    pub(super) fn carry_out_at<'s>(
+        &self,
+        place: Place,
+        level: &Arc<Level>,
+        names: &[&[u8]],
+        todo: &'s [Todo<'_>],
+    ) -> Result<(Option<Vec<Option<(Seen<'s>, bool)>>>, Place)> {
+        if place.depth < HELD {
+            return Ok((Some(self.carry_out(&place, level, names, todo)?), place));
+        }
+        self.carry_out_deep(place, level, names, todo)
+    }
+
     /// The same far below, where a directory is closed while those in it are walked: one after the other, for it is found again
     /// from the last one. Nothing was seen (`None`) if that is not in it any more.
     #[allow(clippy::type_complexity, reason = "what carry_out returns, and the place")]
-    pub(super) fn carry_out_deep<'s>(
+    fn carry_out_deep<'s>(
         &self,
         mut place: Place,
         level: &Arc<Level>,

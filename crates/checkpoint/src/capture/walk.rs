@@ -14,7 +14,6 @@ use rustix::fs::{AtFlags, Dir, Stat, statat};
 use rustix::io::Errno;
 
 use super::cache::{Key, Line, Lying, Maker, Old, Record, Seen};
-use super::carry::HELD;
 use super::file;
 use super::found::{Found, leave};
 use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours};
@@ -56,7 +55,7 @@ impl Walk<'_> {
     /// Walks a directory and all below it; the reason to pass it over for one whose names cannot be read to their end (a list that breaks off
     /// would be evidence for names that it lacks), and for another work tree.
     ///
-    /// Its handle is returned too: through it its parent finds back, which may have closed its own (see [`HELD`]).
+    /// Its handle is returned too: through it its parent finds back, which may have closed its own (see `carry.rs`).
     pub(super) fn visit(&self, place: Place) -> Result<(Walked, OwnedFd)> {
         const UNREADABLE: Walked = Err(Reason::Unreadable);
         self.progress.limit.check()?;
@@ -101,15 +100,8 @@ impl Walk<'_> {
             has_side_files,
         };
         let todo = looker.all(lines)?;
-        let (seen, place) = if place.depth < HELD {
-            (self.carry_out(&place, &level, &names, &todo)?, place)
-        } else {
-            let (seen, place) = self.carry_out_deep(place, &level, &names, &todo)?;
-            match seen {
-                Some(seen) => (seen, place),
-                None => return Ok((UNREADABLE, place.fd)),
-            }
-        };
+        let (seen, place) = self.carry_out_at(place, &level, &names, &todo)?;
+        let Some(seen) = seen else { return Ok((UNREADABLE, place.fd)) };
         let lines = names
             .iter()
             .zip(seen)

@@ -230,13 +230,6 @@ fn plan_report<'w>(
     }
     let meant = Meant { target: &target, strategy, mine: request.mine, is_without: reversed.is_some() };
     let not_compared = workspace.not_compared(&meant, shot, &limits, &plan, passed)?;
-    let work_trees = workspace.left_work_trees(&target, &shot.captured, (&limits, reversed.is_some()))?;
-    let repositories = if strategy.has_files() {
-        plan.not_kept.extend(workspace.lost_history(&target)?.filter(|_| limits.is_everything()));
-        workspace.left_repositories(&target, &shot.captured, (&limits, reversed.is_some()), &plan)?
-    } else {
-        Vec::new()
-    };
     // Beside the work of others it is not meant to be as the target has it.
     let lacks_any =
         !plan.left_changed.is_empty() || reversed.is_none() && workspace.lacks_any(&target, &plan)?;
@@ -244,17 +237,14 @@ fn plan_report<'w>(
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
     }
     let rest = without::open_conflicts(&mut plan, conflicts, reversed, request);
-    let differs = git.as_ref().map_or_else(Vec::new, super::differs::left_to_others);
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
     let plan_hash = hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?;
-    let report = Report {
+    let mut report = Report {
         dry_run: request.dry_run,
+        differs: git.as_ref().map_or_else(Vec::new, super::differs::left_to_others),
         git,
         conflicts: rest.conflicts,
-        differs,
         not_compared,
-        work_trees,
-        repositories,
         lacks_any,
         is_whole: is_whole && strategy != Strategy::Partial,
         is_without: rest.is_without,
@@ -262,6 +252,7 @@ fn plan_report<'w>(
         warnings: shot.warnings.iter().cloned().chain(own_warnings).collect(),
         ..planned_report(target, strategy, plan, plan_hash)
     };
+    workspace.name_what_is_outside(&mut report, &open.shot, &limits)?;
     Ok(Planned { report, open, limits, texts: rest.texts, sources })
 }
 
@@ -330,6 +321,19 @@ impl Workspace<'_> {
         let finished = self.kernel.read(|snapshot| journal::finished(snapshot, &self.root))?;
         let is_next = journal::stacks(&finished).0.last().is_some_and(|last| last.safety_id == *safety);
         Ok(if is_next { Kind::Undo } else { task.kind })
+    }
+
+    /// Names what no restore changes, and what differs there: other work trees, and repositories inside of the tree.
+    fn name_what_is_outside(&self, report: &mut Report, shot: &Shot, limits: &Limits) -> Result<()> {
+        let scope = (limits, report.is_without);
+        report.work_trees = self.left_work_trees(&report.target, &shot.captured, scope)?;
+        if report.strategy.has_files() {
+            let lost = self.lost_history(&report.target)?.filter(|_| limits.is_everything());
+            report.plan.not_kept.extend(lost);
+            report.repositories =
+                self.left_repositories(&report.target, &shot.captured, scope, &report.plan)?;
+        }
+        Ok(())
     }
 
     /// Files and git where git was recorded and is here, else files; of some paths, files alone.
