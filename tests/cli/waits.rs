@@ -170,6 +170,34 @@ fn a_wait_ends_when_its_time_is_over_or_when_it_is_interrupted() {
 }
 
 #[test]
+fn a_process_of_another_machine_or_container_is_never_gone() {
+    let project = project();
+    let (dispatch, worker) = with_process(&project);
+    let recorded = project.cli.sql("SELECT pid_boot_id FROM dispatches");
+    let (boot, place) = recorded.trim().split_once(' ').expect("a boot and a place");
+    let (machine, space) = place.split_once(' ').expect("a machine and a namespace");
+    end(worker);
+    for elsewhere in [
+        // Another container of this machine, and another machine.
+        format!("{boot} {machine} 1{space}"),
+        format!("11111111-2222-3333-4444-555555555555 0123456789abcdef {space}"),
+    ] {
+        project.cli.sql(&format!("UPDATE dispatches SET pid_boot_id = '{elsewhere}'"));
+        let waited = project.run(&format!("dispatch wait {dispatch} --timeout 120ms --json"));
+        assert_eq!(said(&waited), json!([1, "running", false, "timed_out"]), "{elsewhere}");
+        assert_eq!(waited.json()["alive"], "unknown");
+        let shown = project.run(&format!("dispatch show {dispatch} --json"));
+        assert_eq!(shown.json()["alive"], "unknown", "{elsewhere}");
+    }
+    // An earlier boot of this machine is over, and so is what ran in it.
+    project
+        .cli
+        .sql(&format!("UPDATE dispatches SET pid_boot_id = '11111111-2222-3333-4444-555555555555 {place}'"));
+    let waited = project.run(&format!("dispatch wait {dispatch} --json"));
+    assert_eq!(said(&waited), json!([1, "running", false, "process_gone"]));
+}
+
+#[test]
 fn a_number_alone_is_nobody_who_could_be_gone() {
     let project = project();
     let (dispatch, worker) = with_process(&project);

@@ -24,7 +24,7 @@ pub enum Life {
     Alive,
     /// It has ended; another may have its number.
     Gone,
-    /// Only its number is on record, and that may be another's by now.
+    /// Only its number is on record, and that may be another's by now; or it is a process of another machine or container.
     Unknown,
 }
 
@@ -32,6 +32,8 @@ pub enum Life {
 pub fn life(dispatch: &Dispatch) -> Option<Life> {
     let process = dispatch.process.as_ref()?;
     Some(match identity(process) {
+        // What is not seen from here may work on: who takes it to be gone starts a second worker.
+        Some(identity) if identity.is_elsewhere() => Life::Unknown,
         Some(identity) if identity.is_alive() => Life::Alive,
         Some(_) => Life::Gone,
         None => Life::Unknown,
@@ -42,7 +44,9 @@ pub fn life(dispatch: &Dispatch) -> Option<Life> {
 /// the worker itself must not stand in its own way.
 pub fn is_living_other(dispatch: &Dispatch) -> bool {
     let identity = dispatch.process.as_ref().and_then(identity);
-    identity.is_some_and(|identity| identity.is_alive() && !identity.is_caller_or_ancestor())
+    identity.is_some_and(|identity| {
+        !identity.is_elsewhere() && identity.is_alive() && !identity.is_caller_or_ancestor()
+    })
 }
 
 fn identity(process: &Process) -> Option<ProcessIdentity> {

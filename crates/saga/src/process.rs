@@ -34,8 +34,25 @@ pub struct ProcessIdentity {
     pub pid: u32,
     /// When it started: clock ticks since boot. Without `/proc`, a number made from the time that `ps` shows.
     pub start_time: u64,
-    /// The boot it belongs to, as the kernel names it; empty where there is no such name.
+    /// The boot it belongs to, as the kernel names it, then the machine and the namespace whose numbers those are. Empty where there are no
+    /// such names; the boot alone where an older version wrote it.
     pub boot_id: String,
+}
+
+/// Where a process belongs, seen from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In the table of processes that is ours.
+    Here,
+    /// To a boot of this machine that is over.
+    Past,
+    /// To another machine or container: nothing here says whether it lives.
+    Elsewhere,
+}
+
+/// The boot and the place of our own processes.
+fn own_boot() -> String {
+    format!("{} {}", table::boot_id(), table::place()).trim().to_owned()
 }
 
 /// What became of a process that was to be ended.
@@ -55,7 +72,7 @@ impl ProcessIdentity {
     /// Errors: `io_error` when the table of processes cannot be read; `invalid_value` when the number is that of
     /// a thread which is not its process's first.
     pub fn of(pid: u32) -> Result<Option<Self>> {
-        let boot_id = table::boot_id();
+        let boot_id = own_boot();
         let Some(entry) = table::entry(pid)?.filter(|entry| entry.alive) else { return Ok(None) };
         if table::is_secondary_thread(pid) {
             return Err(Diagnosis::new(Code::InvalidValue, format!("{pid} is a thread, not a process.")));
@@ -65,7 +82,7 @@ impl ProcessIdentity {
 
     /// A process of this boot that had this number and has ended.
     pub fn of_ended(pid: u32) -> Self {
-        Self { pid, start_time: 0, boot_id: table::boot_id() }
+        Self { pid, start_time: 0, boot_id: own_boot() }
     }
 
     /// How long ago it started, to a hundredth of a second; `None` where the system does not say.
@@ -80,7 +97,27 @@ impl ProcessIdentity {
         Duration::try_from_secs_f64(uptime).ok()?.checked_sub(start)
     }
 
-    /// Whether this very process still runs. A zombie does not. When the table of processes cannot be read it is
+    /// Whether it is of another machine or container: whether it lives cannot be told from here.
+    pub fn is_elsewhere(&self) -> bool {
+        self.place() == Place::Elsewhere
+    }
+
+    fn place(&self) -> Place {
+        let own = own_boot();
+        let (boot, place) = self.boot_id.split_once(' ').unwrap_or((&self.boot_id, ""));
+        let (own_boot, own_place) = own.split_once(' ').unwrap_or((&own, ""));
+        let (machine, space) = place.split_once(' ').unwrap_or((place, ""));
+        let (own_machine, own_space) = own_place.split_once(' ').unwrap_or((own_place, ""));
+        match boot == own_boot {
+            // The boot is of one machine, whose name may have changed since; each container has numbers of its own.
+            true if place.is_empty() || space == own_space => Place::Here,
+            true => Place::Elsewhere,
+            false if place.is_empty() || machine == own_machine => Place::Past,
+            false => Place::Elsewhere,
+        }
+    }
+
+    /// Whether this very process still runs here. A zombie does not, nor one of another machine. When the table of processes cannot be read it is
     /// taken to run, because what follows from "gone" cannot be taken back.
     pub fn is_alive(&self) -> bool {
         self.entry().map_or(true, |entry| entry.is_some_and(|entry| entry.alive))
@@ -99,7 +136,7 @@ impl ProcessIdentity {
         for _ in 0..DEEPEST {
             let Ok(Some(entry)) = table::entry(pid) else { return false };
             if pid == self.pid {
-                return entry.start_time == self.start_time && self.boot_id == table::boot_id();
+                return entry.start_time == self.start_time && self.place() == Place::Here;
             }
             pid = entry.parent;
         }
@@ -108,7 +145,7 @@ impl ProcessIdentity {
 
     /// The entry of this process, be it a zombie; none when it is gone or the number belongs to another.
     fn entry(&self) -> Result<Option<Entry>> {
-        if self.boot_id != table::boot_id() {
+        if self.place() != Place::Here {
             return Ok(None);
         }
         Ok(table::entry(self.pid)?.filter(|entry| entry.start_time == self.start_time))
@@ -116,7 +153,7 @@ impl ProcessIdentity {
 
     /// The living members of the group that this process leads or led; empty when that cannot be said for certain.
     fn living_members(&self) -> Result<Vec<Entry>> {
-        if self.boot_id != table::boot_id() {
+        if self.place() != Place::Here {
             return Ok(Vec::new());
         }
         let leader = table::entry(self.pid)?;
@@ -132,6 +169,16 @@ impl ProcessIdentity {
 
     /// Refuses what must never be signalled, whoever recorded it.
     fn refuse_own(&self) -> Result<Pid> {
+        if self.is_elsewhere() {
+            return Err(Diagnosis::new(
+                Code::Io,
+                format!(
+                    "Process {} is one of another machine or container. Nothing was signalled.",
+                    self.pid
+                ),
+            )
+            .hint("end it there"));
+        }
         let what = match self.pid {
             0 => "the process number 0, which stands for our own group",
             1 => "process 1, which holds up the system",
