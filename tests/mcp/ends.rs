@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use ic_testkit::signals;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::{Client, SESSION};
 use crate::project::{client, hash_of, spoiled, world};
@@ -143,7 +143,13 @@ fn what_is_no_message_does_not_end_it() {
     let mut client = Client::start(&mut world.cli.command(["mcp"]), SESSION);
     client.send_text("{\"jsonrpc\": \"2.0\", \"id\": 7, \"method\": ");
     client.send_text("this is no JSON");
+    client.send_text(&"[".repeat(100_000));
     client.send_text("[]");
+    // Each is answered, as JSON-RPC 2.0 (5.1) has it: who sent it may wait for that.
+    for code in [-32700, -32700, -32700, -32600] {
+        let answer = client.read().expect("an answer");
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(code)), "{answer}");
+    }
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/of-nothing" }));
     // Whatever it says of that, it answers the next call.
     client.tool("status", json!({}));

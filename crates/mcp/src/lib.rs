@@ -14,6 +14,7 @@ mod ask;
 mod catalogue;
 mod commands;
 mod inputs;
+mod lines;
 mod prompts;
 mod resources;
 mod server;

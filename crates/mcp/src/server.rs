@@ -23,6 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::ask::{self, Decision, Way};
 use crate::catalogue::{self, Call, TOOLS};
 use crate::commands::{Commands, Said};
+use crate::lines::{self, Ends};
 use crate::step::Step;
 use crate::words::Words;
 use crate::{answer, prompts, resources, stdio};
@@ -59,8 +60,9 @@ pub fn serve(commands: impl Commands, version: &str, signals: &[i32]) -> Result<
 async fn talk<C: Commands>(server: Server<C>, signals: &[i32], (input, output): (File, File)) -> Result<()> {
     let turns = server.turns.clone();
     let asked_to_end = asked_to_end(signals)?;
+    let Ends { input, output, writing } = lines::between(input, output);
     let conversation = async {
-        match server.serve((tokio::fs::File::from_std(input), tokio::fs::File::from_std(output))).await {
+        match server.serve((input, output)).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|error| broken(&error)),
             // It was gone before it said anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -80,6 +82,8 @@ async fn talk<C: Commands>(server: Server<C>, signals: &[i32], (input, output): 
     };
     // A call is never left in its midst.
     let _ = turns.one.acquire().await;
+    // What was said is on its way still; a client that reads nothing is not waited for.
+    let _ = tokio::time::timeout(TO_WRITE, writing).await;
     result
 }
 
