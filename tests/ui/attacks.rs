@@ -1,6 +1,6 @@
 //! What others try: other names, other origins, no key, a plan that was sent before, hostile texts, many requests, and none that ends.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use ic_testkit::tree;
@@ -271,7 +271,15 @@ fn a_page_bounds_what_it_takes() {
         .nth(1)
         .and_then(|rest| rest.split('"').next().map(str::to_owned))
         .expect("a token");
-    for back in ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"] {
+    for back in [
+        "//evil.example",
+        "https://evil.example",
+        "/\\evil.example",
+        "/\t/evil.example",
+        "/\n/evil.example",
+        "/\u{b}\\evil.example",
+        "javascript:alert(1)",
+    ] {
         let reply = page.post("/theme", &format!("token={token}&to=dark&back={}", encoded(back)));
         assert_eq!((reply.status, reply.header("location")), (303, Some("/")), "{back}");
     }
@@ -280,6 +288,26 @@ fn a_page_bounds_what_it_takes() {
     let cookie = dark.header("set-cookie").expect("a cookie").split(';').next().expect("a pair").to_owned();
     let themed = page.ask(&format!("GET / HTTP/1.1\r\nCookie: {}; {cookie}\r\n", page.cookie), "");
     assert!(themed.text().contains("data-theme=\"dark\""), "{}", themed.text());
+}
+
+#[test]
+fn connections_that_ask_for_nothing_do_not_shut_the_page() {
+    let world = world();
+    let page = Served::of_world(&world);
+    let mut idle: Vec<_> = (0..300).map(|_| page.connect()).collect();
+    assert_eq!(page.get("/").status, 200);
+    // Of so many the oldest are closed by now, so that the page never runs out of them.
+    let mut oldest = idle.remove(0);
+    let mut byte = [0];
+    let end = oldest.read(&mut byte);
+    let is_closed = match &end {
+        Ok(count) => *count == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    };
+    assert!(is_closed, "{end:?}");
+    // Who has no key gets an answer, and no connection to keep.
+    let refused = page.raw(&format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", page.host()));
+    assert_eq!((refused.status, refused.header("connection")), (403, Some("close")), "{}", refused.head);
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod headers;
 mod image;
 mod layout;
 mod lines;
+mod listener;
 mod named;
 mod news;
 mod params;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use ic_base::{Code, Diagnosis, Result, RollbackId};
 use maud::{DOCTYPE, html};
@@ -37,8 +37,13 @@ type Show = fn(&Ask<'_>) -> Result<Page>;
 
 /// Answers a request.
 pub(crate) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
+    let is_known = app.door.require_cookie(request.headers()).is_ok();
     let mut response = admitted(&app, request).await;
     headers::guard(response.headers_mut());
+    if !is_known {
+        // Who has not come in by the key keeps no connection: there are few, and all local users can ask for one.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
@@ -236,8 +241,11 @@ async fn post(app: &Arc<App>, parts: &[&str], form: &Params, theme: Theme) -> Re
 
 fn set_theme(form: &Params) -> Response {
     let theme = form.get("to").and_then(Theme::parse).unwrap_or(Theme::Auto);
-    // Only a path of ours: `//` and `/\` would lead elsewhere.
-    let is_own = |back: &&str| back.starts_with('/') && !back.starts_with("//") && !back.contains('\\');
+    // Only a path of ours: `//` and `/\` would lead elsewhere, and so would a tab between two slashes, which browsers leave out.
+    let is_own = |back: &&str| {
+        let is_plain = back.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
+        is_plain && back.starts_with('/') && !back.starts_with("//")
+    };
     let back = form.get("back").filter(is_own).unwrap_or("/").to_owned();
     let cookie = format!("ic-ui-theme={}; SameSite=Strict; Path=/; Max-Age=31536000", theme.as_str());
     (StatusCode::SEE_OTHER, [(header::LOCATION, back), (header::SET_COOKIE, cookie)]).into_response()

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use crate::app::App;
 use crate::door::Door;
+use crate::listener::Bounded;
 use crate::news::watch_ledger;
 use crate::project::Project;
 use crate::routes;
@@ -107,7 +108,7 @@ async fn run(
         tokio::net::TcpListener::from_std(listener).while_doing(|| "starting the page".to_owned())?;
     let router = Router::new().fallback(routes::answer).with_state(app.clone());
     let mut ends = ending.subscribe();
-    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+    let serving = axum::serve(Bounded::new(listener), router).with_graceful_shutdown(async move {
         let _ = ends.wait_for(|is_ending| *is_ending).await;
     });
     let stopped = async move {

@@ -1,0 +1,125 @@
+//! Who may keep a connection open: any local user can connect, and each connection takes one of the few that a process may have.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::serve::Listener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::{Sleep, sleep};
+
+/// So long the header of the first request may take to arrive.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// So many connections may wait for their header. Of more, the oldest is closed: a browser sends its header at once.
+const MOST_WAITING: usize = 64;
+
+/// A listener whose connections must ask for something.
+pub(crate) struct Bounded {
+    inner: TcpListener,
+    /// Those that wait, oldest first; one is closed by dropping its sender.
+    waiting: VecDeque<oneshot::Sender<()>>,
+}
+
+impl Bounded {
+    pub(crate) fn new(inner: TcpListener) -> Self {
+        Self { inner, waiting: VecDeque::new() }
+    }
+}
+
+impl Listener for Bounded {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        let (stream, from) = Listener::accept(&mut self.inner).await;
+        self.waiting.retain(|one| !one.is_closed());
+        if self.waiting.len() >= MOST_WAITING {
+            self.waiting.pop_front();
+        }
+        let (sender, closed) = oneshot::channel();
+        self.waiting.push_back(sender);
+        let wait = Wait { closed, deadline: Box::pin(sleep(HEADER_TIMEOUT)), line_ends: 0 };
+        (Connection { stream, wait: Some(wait) }, from)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+}
+
+/// A connection, which ends by itself if no header comes.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    /// Until the first header is there.
+    wait: Option<Wait>,
+}
+
+struct Wait {
+    closed: oneshot::Receiver<()>,
+    deadline: Pin<Box<Sleep>>,
+    /// Ends of lines in a row: two end a header.
+    line_ends: u8,
+}
+
+impl Wait {
+    fn is_over(&mut self, context: &mut Context<'_>) -> bool {
+        Pin::new(&mut self.closed).poll(context).is_ready() || self.deadline.as_mut().poll(context).is_ready()
+    }
+
+    /// Whether the header ends in these bytes.
+    fn ends_in(&mut self, bytes: &[u8]) -> bool {
+        for byte in bytes {
+            match byte {
+                b'\n' => self.line_ends += 1,
+                b'\r' => {}
+                _ => self.line_ends = 0,
+            }
+            if self.line_ends == 2 {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let connection = self.get_mut();
+        if connection.wait.as_mut().is_some_and(|wait| wait.is_over(context)) {
+            return Poll::Ready(Err(ErrorKind::TimedOut.into()));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut connection.stream).poll_read(context, buffer))?;
+        if connection.wait.as_mut().is_some_and(|wait| wait.ends_in(&buffer.filled()[before..])) {
+            connection.wait = None;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
