@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::path::Path;
 use std::process::Stdio;
 
 use ic_base::Code;
@@ -105,6 +106,7 @@ const SCENES: &[Scene] = &[
     Scene { code: "event_not_found", before: short, call: "events redact 99 --reason 'a token was pasted'" },
     Scene { code: "cursor_not_found", before: short, call: "events cursor reset notifier" },
     Scene { code: "consumer_failed", before: short, call: "events tail --cursor notifier --each 'exit 7'" },
+    Scene { code: "history_forked", before: read_further, call: "events tail --cursor notifier" },
     Scene { code: "ambiguous_id", before: same_end, call: "run status abcdef01" },
     Scene { code: "ambiguous_run", before: two_runs, call: "run status @" },
     Scene { code: "rollback_not_found", before: rolled_back, call: "rollback show 7f3a9c21" },
@@ -325,6 +327,17 @@ fn restored(project: &Project) {
     let ledger = ledger_of(project);
     std::fs::rename(project.root().join("copy.db"), &ledger).expect("the copy, in its place");
     std::fs::remove_file(format!("{ledger}-wal")).expect("the log");
+}
+
+/// A consumer has read an event that is not there any more.
+fn read_further(project: &Project) {
+    short(project);
+    project.ok("events tail --cursor notifier");
+    let cursors =
+        std::fs::read_dir(Path::new(&ledger_of(project)).with_file_name("cursors")).expect("cursors");
+    let paths = cursors.map(|entry| entry.expect("an entry").path());
+    let read = paths.into_iter().find(|path| path.extension().is_some_and(|end| end == "read"));
+    std::fs::write(read.expect("what was read"), format!("9 {}\n", "4".repeat(64))).expect("a later event");
 }
 
 /// An older copy is in the ledger's place, beside a log that was begun later.

@@ -178,3 +178,55 @@ fn a_follower_keeps_its_cursor() {
     follower.stop();
     assert_eq!(project.json("events tail --cursor notifier"), serde_json::json!([]));
 }
+
+/// Changes the newest event, as if another history had been there from before it.
+fn fork(project: &Project) {
+    let triggers = "SELECT group_concat('DROP TRIGGER ' || name, ';') FROM sqlite_master \
+                    WHERE type = 'trigger' AND tbl_name = 'events'";
+    let drop_triggers = project.cli.sql(triggers);
+    project.cli.sql(&drop_triggers);
+    project.cli.sql(
+        "UPDATE events SET hash = zeroblob(32) WHERE seq = (SELECT max(seq) FROM events); \
+         UPDATE event_head SET hash = zeroblob(32)",
+    );
+}
+
+#[test]
+fn a_follower_ends_where_the_history_is_another_and_names_the_place() {
+    let project = with_events(3);
+    let mut command = project.command(args("events tail --follow --since 0 --json"));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic");
+    let lines = read(child.stdout.take().expect("its output"));
+    for _ in 0..3 {
+        lines.recv_timeout(Duration::from_secs(20)).expect("an event within 20 s");
+    }
+    fork(&project);
+    let ended = child.wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    let error: Value = serde_json::from_str(said.lines().next().expect("an error")).expect("JSON");
+    assert_eq!(error["error"]["code"], "history_forked");
+    let details = &error["error"]["details"];
+    assert_eq!(
+        (details["seq"].as_i64(), details["found"].as_str()),
+        (Some(3), Some("0".repeat(64).as_str()))
+    );
+    assert_ne!(details["expected"], details["found"]);
+}
+
+#[test]
+fn a_cursor_knows_that_what_it_read_was_lost_and_goes_on_where_it_is_told_to() {
+    let project = with_events(3);
+    project.ok("events tail --cursor notifier");
+    fork(&project);
+    project.run("health --accept-older");
+    for call in [
+        "events tail --cursor notifier",
+        "events tail --cursor notifier --each true",
+        "events tail --cursor notifier --peek",
+    ] {
+        assert_eq!(project.refused(call), (1, "history_forked".to_owned()), "{call}");
+    }
+    project.ok("events cursor commit notifier 1 --back");
+    assert_eq!(seqs(&project.json("events tail --cursor notifier")), [2, 3]);
+}

@@ -108,6 +108,8 @@ codes! {
     GateBlocked = "gate_blocked", No;
     /// A consumer's command failed; its event is left.
     ConsumerFailed = "consumer_failed", No;
+    /// The ledger has lost events that a consumer has read.
+    HistoryForked = "history_forked", No;
     /// The run does not advance by itself.
     Paused = "paused", No;
     /// The run is completed, cancelled or failed.

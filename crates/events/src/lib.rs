@@ -10,6 +10,7 @@ mod chain;
 pub mod cursor;
 mod cut;
 mod event;
+pub mod history;
 mod list;
 mod redact;
 mod verify;

@@ -12,13 +12,16 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Label, Result, RunId, Seq};
+use ic_events::history::{self, Place};
 use ic_events::{Event, cursor};
 use ic_phase::{Run, RunStatus};
 use ic_store::Snapshot;
@@ -41,28 +44,66 @@ const POLL: Duration = Duration::from_millis(100);
 pub struct Held {
     name: Label,
     run_id: Option<RunId>,
+    /// Where this machine remembers what the consumer read last.
+    memory: PathBuf,
     _lock: FileLock,
+}
+
+/// Where this machine keeps what belongs to a cursor, without an extension.
+fn file_of(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> PathBuf {
+    // Ledgers that share a directory have cursors of their own.
+    let mut digest = Sha256::new();
+    for part in [
+        path_bytes(&kernel.ledger.name()),
+        name.as_str().as_bytes(),
+        run_id.map_or("", RunId::as_str).as_bytes(),
+    ] {
+        digest.update(part);
+        digest.update([0]);
+    }
+    kernel.store().join("cursors").join(&ic_events::hex(&digest.finalize().into())[..32])
+}
+
+/// Beside the ledger, because a cursor in it goes back with the ledger itself.
+fn memory_of(file: &Path) -> PathBuf {
+    file.with_extension("read")
+}
+
+/// What was read last; `None`: nothing, or it is not known.
+fn remembered(memory: &Path) -> Option<Place> {
+    let text = std::fs::read_to_string(memory).ok()?;
+    let (seq, hash) = text.trim().split_once(' ')?;
+    Some(Place { seq: seq.parse().ok()?, hash: ic_events::parse_hex(hash)? })
+}
+
+fn remember(memory: &Path, read: Place) -> Result<()> {
+    let fresh = memory.with_extension("new");
+    let write = || {
+        let mut how = File::options();
+        let mut file = how.create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
+        writeln!(file, "{} {}", read.seq, ic_events::hex(&read.hash))?;
+        std::fs::rename(&fresh, memory)
+    };
+    write().while_doing(|| format!("writing {}", memory.display()))
+}
+
+/// Errors: `history_forked` if the ledger has lost what the consumer of this cursor has read.
+pub fn require_history(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> Result<Option<Place>> {
+    let read = remembered(&memory_of(&file_of(kernel, name, run_id)));
+    if let Some(read) = read {
+        kernel.read(|snapshot| history::require(snapshot, read))?;
+    }
+    Ok(read)
 }
 
 impl Held {
     /// Takes the cursor of this name and scope. Errors: `busy` while another consumer has it past the timeout.
     pub fn take(kernel: &Kernel, name: Label, run_id: Option<RunId>, timeout: Duration) -> Result<Self> {
-        let directory = kernel.store().join("cursors");
         let doing = || format!("locking the cursor {:?}", name.as_str());
-        private::directories(&directory).while_doing(doing)?;
-        // Ledgers that share a directory have cursors of their own.
-        let mut digest = Sha256::new();
-        for part in [
-            path_bytes(&kernel.ledger.name()),
-            name.as_str().as_bytes(),
-            run_id.as_ref().map_or("", RunId::as_str).as_bytes(),
-        ] {
-            digest.update(part);
-            digest.update([0]);
-        }
-        let path = directory.join(&ic_events::hex(&digest.finalize().into())[..32]);
+        private::directories(&kernel.store().join("cursors")).while_doing(doing)?;
+        let path = file_of(kernel, &name, run_id.as_ref());
         match FileLock::take(&path, Rank::Cursor, Mode::Exclusive, timeout).while_doing(doing)? {
-            Some(lock) => Ok(Self { name, run_id, _lock: lock }),
+            Some(lock) => Ok(Self { name, run_id, memory: memory_of(&path), _lock: lock }),
             None => Err(is_held(&name)),
         }
     }
@@ -72,10 +113,20 @@ impl Held {
         kernel.read(|snapshot| cursor::position(snapshot, &self.name, self.run_id.as_ref()))
     }
 
-    /// Moves it forward past `seq`. A dispatch that was rolled back may still consume: the record is nobody's work.
-    pub fn advance_to(&self, kernel: &Kernel, seq: Seq) -> Result<()> {
+    /// Errors: `history_forked` if the ledger has lost what was read. The cursor is there then, so that it can be moved by its name.
+    pub fn require_history(&self, kernel: &Kernel) -> Result<Option<Place>> {
+        require_history(kernel, &self.name, self.run_id.as_ref()).inspect_err(|_| {
+            // That it is not listed is no worse than before.
+            let _ = register(kernel, &self.name, self.run_id.as_ref());
+        })
+    }
+
+    /// Moves it forward past an event. A dispatch that was rolled back may still consume: the record is nobody's work.
+    pub fn advance_to(&self, kernel: &Kernel, read: Place) -> Result<()> {
         let now = kernel.context.now();
-        kernel.ledger.write(|tx| cursor::advance_to(tx, now, &self.name, self.run_id.as_ref(), seq))
+        kernel.ledger.write(|tx| cursor::advance_to(tx, now, &self.name, self.run_id.as_ref(), read.seq))?;
+        // After the ledger: what it does not know to be read is read again, whatever is remembered here.
+        remember(&self.memory, read)
     }
 }
 
@@ -146,13 +197,22 @@ pub fn deliver(
     let is_interrupted = || delivery.interrupted.load(Ordering::SeqCst);
     // From now on it is listed, and can be committed or reset by name.
     register(kernel, &held.name, held.run_id.as_ref())?;
+    let mut last = held.require_history(kernel)?;
     let mut at = held.position(kernel)?;
     let mut left = delivery.limit.unwrap_or(i64::MAX);
     let mut delay = FIRST_DELAY;
     while left > 0 && !is_interrupted() {
         // Read before the event is looked for: what is recorded in between changes it again.
         let version = if delivery.follow { Some(kernel.ledger.data_version()?) } else { None };
-        let Some(event) = next(kernel, held.run_id.as_ref(), at)? else {
+        let found = kernel.read(|snapshot| {
+            if delivery.follow
+                && let Some(last) = last
+            {
+                history::require(snapshot, last)?;
+            }
+            next_in(snapshot, held.run_id.as_ref(), at)
+        });
+        let Some(event) = found? else {
             if !delivery.follow {
                 return Ok(End::Done);
             }
@@ -164,7 +224,9 @@ pub fn deliver(
             break;
         }
         if status.success() {
-            held.advance_to(kernel, event.seq)?;
+            let read = Place { seq: event.seq, hash: event.hash };
+            held.advance_to(kernel, read)?;
+            last = Some(read);
             (at, left, delay) = (event.seq, left - 1, FIRST_DELAY);
             continue;
         }
@@ -177,10 +239,6 @@ pub fn deliver(
         delay = LONGEST_DELAY.min(delay * 2);
     }
     Ok(if left == 0 { End::Done } else { End::Interrupted })
-}
-
-fn next(kernel: &Kernel, run_id: Option<&RunId>, at: Seq) -> Result<Option<Event>> {
-    kernel.read(|snapshot| next_in(snapshot, run_id, at))
 }
 
 fn next_in(snapshot: &Snapshot<'_>, run_id: Option<&RunId>, at: Seq) -> Result<Option<Event>> {
@@ -253,7 +311,23 @@ fn pause(delay: Duration, is_interrupted: &impl Fn() -> bool) {
 /// Errors: those of [`cursor::commit`], and `busy` while another consumer has the cursor.
 pub fn commit(kernel: &Kernel, held: &Held, seq: Seq, back: bool) -> Result<cursor::Cursor> {
     let now = kernel.context.now();
-    kernel.ledger.write(|tx| cursor::commit(tx, now, &held.name, held.run_id.as_ref(), seq, back))
+    let (moved, read) = kernel.ledger.write(|tx| {
+        let moved = cursor::commit(tx, now, &held.name, held.run_id.as_ref(), seq, back)?;
+        Ok((moved, history::place(tx, seq)?))
+    })?;
+    // It says that this history is the one to go on with.
+    match read {
+        Some(read) => remember(&held.memory, read)?,
+        None => forget(&held.memory)?,
+    }
+    Ok(moved)
+}
+
+fn forget(memory: &Path) -> Result<()> {
+    match std::fs::remove_file(memory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.while_doing(|| format!("removing {}", memory.display())),
+    }
 }
 
 /// Resets every cursor of this name to before the first event, and returns them.
@@ -263,10 +337,14 @@ pub fn reset(kernel: &Kernel, name: &Label, timeout: Duration) -> Result<Vec<cur
     let cursors = kernel.read(cursor::list)?;
     // In the order of the list, so that two resets never wait for each other.
     let of_name = cursors.into_iter().filter(|cursor| cursor.name == name.as_str());
-    let _held: Vec<Held> = of_name
+    let held: Vec<Held> = of_name
         .map(|cursor| Held::take(kernel, name.clone(), cursor.run_id, timeout))
         .collect::<Result<_>>()?;
-    kernel.write(|tx, now| cursor::reset(tx, now, name))
+    let reset = kernel.write(|tx, now| cursor::reset(tx, now, name))?;
+    for held in &held {
+        forget(&held.memory)?;
+    }
+    Ok(reset)
 }
 
 /// Makes a cursor that a consumer only peeks with, so that it can be committed; one that is there is left as it is.

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use ic_base::{Diagnose, Label, RunId, Seq};
+use ic_events::history::{self, Place};
 use ic_events::{Event, cursor};
 use ic_kernel::Kernel;
 use ic_ops::consume::{self, Delivery, End, Held};
@@ -131,12 +132,18 @@ impl Tail {
         let held = match cursor {
             Some(name) if self.peek => {
                 consume::register(kernel, name, run_id.as_ref())?;
+                consume::require_history(kernel, name, run_id.as_ref())?;
                 None
             }
-            Some(name) => Some(Held::take(kernel, name.clone(), run_id.clone(), timeout)?),
+            Some(name) => {
+                let held = Held::take(kernel, name.clone(), run_id.clone(), timeout)?;
+                held.require_history(kernel)?;
+                Some(held)
+            }
             None => None,
         };
-        let mut tail = Position { kernel, run_id, held, left: self.limit.unwrap_or(i64::MAX), at: 0 };
+        let mut tail =
+            Position { kernel, run_id, held, left: self.limit.unwrap_or(i64::MAX), at: 0, last: None };
         tail.at = kernel.read(|snapshot| match (cursor, self.since) {
             (Some(name), _) => cursor::position(snapshot, name, tail.run_id.as_ref()),
             (None, Some(since)) => Ok(since),
@@ -146,6 +153,9 @@ impl Tail {
                 ic_events::before_newest(snapshot, tail.run_id.as_ref(), self.limit.unwrap_or(100))
             }
         })?;
+        if self.follow && tail.at > 0 {
+            tail.last = kernel.read(|snapshot| history::place(snapshot, tail.at))?;
+        }
         Ok(tail)
     }
 
@@ -212,6 +222,8 @@ struct Position<'k> {
     held: Option<Held>,
     left: i64,
     at: Seq,
+    /// The last event that was printed, or stood there as it began.
+    last: Option<Place>,
 }
 
 impl Position<'_> {
@@ -226,6 +238,9 @@ impl Position<'_> {
                 continue;
             }
             version = Some(now);
+            if let Some(last) = self.last {
+                self.kernel.read(|snapshot| history::require(snapshot, last))?;
+            }
             open = self.print_new(list)?;
         }
         Ok(open)
@@ -235,10 +250,10 @@ impl Position<'_> {
     fn print_new(&mut self, list: &mut List<'_>) -> Result<bool> {
         loop {
             let wanted = self.left.min(STEP);
-            let (mut printed, mut end) = (0, self.at);
+            let (mut printed, mut last) = (0, None);
             self.kernel.read(|snapshot| {
                 ic_events::each_since(snapshot, self.run_id.as_ref(), self.at, wanted, |event| {
-                    end = event.seq;
+                    last = Some(Place { seq: event.seq, hash: event.hash });
                     printed += 1;
                     list.push(&EventJson::new(&event, None), || views::event::line(&event, false))
                 })
@@ -246,10 +261,10 @@ impl Position<'_> {
             if list.flush()? == Written::Closed {
                 return Ok(false);
             }
-            if printed > 0 {
-                self.at = end;
+            if let Some(read) = last {
+                (self.at, self.last) = (read.seq, last);
                 self.left -= printed;
-                self.keep()?;
+                self.keep(read)?;
             }
             if printed < wanted || self.left == 0 {
                 return Ok(true);
@@ -257,7 +272,7 @@ impl Position<'_> {
         }
     }
 
-    fn keep(&self) -> Result<()> {
-        self.held.as_ref().map_or(Ok(()), |held| held.advance_to(self.kernel, self.at))
+    fn keep(&self, read: Place) -> Result<()> {
+        self.held.as_ref().map_or(Ok(()), |held| held.advance_to(self.kernel, read))
     }
 }
