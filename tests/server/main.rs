@@ -10,5 +10,6 @@ mod lost;
 mod proxy;
 mod refused;
 mod schema;
+mod silent;
 mod story;
 mod trips;

@@ -76,6 +76,13 @@ impl Environment {
     }
 }
 
+impl Environment {
+    /// Whether a hook gives up soon on a server that does not answer. Tests that are about other things run where all is slow.
+    pub(crate) fn has_little_patience() -> bool {
+        !TEST_HOOKS || env::var_os("IC_TEST_PATIENT").is_none()
+    }
+}
+
 /// The directory that a variable of a client names, where it keeps its own records.
 pub(crate) fn directory_in(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)

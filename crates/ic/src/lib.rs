@@ -16,6 +16,7 @@ mod format;
 mod help;
 mod hook_log;
 mod hook_runs;
+mod hook_spool;
 mod later;
 mod man;
 mod named;

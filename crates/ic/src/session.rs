@@ -12,7 +12,7 @@ use ic_kernel::{Above, Caller, Kernel};
 use ic_ops::hooks;
 use ic_phase::resolve::Project;
 use ic_saga::process::ProcessIdentity;
-use ic_store::{Lookup, OpenOptions, Place};
+use ic_store::{Lookup, OpenOptions, Patience, Place};
 use ic_worktree::{Settings, Workspace};
 
 use crate::environment::Environment;
@@ -64,7 +64,7 @@ impl Session {
             output,
             mermaid: global.format == Some(FormatFlag::Mermaid),
             db: global.db.map(|db| ic_store::named_from(&db, &directory)),
-            options: OpenOptions { busy_timeout: global.busy_timeout },
+            options: OpenOptions { busy_timeout: global.busy_timeout, ..OpenOptions::default() },
             verbose: global.verbose,
             started: Instant::now(),
             began: Environment::context().now(),
@@ -185,9 +185,14 @@ impl Session {
 
     /// The same command as if it had been called in `directory`, on behalf of no dispatch and of no session: what a hook says tells whose
     /// it is. It waits for what another process holds no longer than a person would.
-    pub(crate) fn for_hook(&mut self, directory: PathBuf, patience: Duration) {
+    pub(crate) fn for_hook(
+        &mut self,
+        directory: PathBuf,
+        busy_timeout: Duration,
+        patience: Option<Patience>,
+    ) {
         self.directory = directory;
-        self.options.busy_timeout = patience;
+        self.options = OpenOptions { busy_timeout, patience };
         // What a repository may set for the client says nothing of where its own work is recorded, nor of what is captured and guarded.
         self.environment.db = None;
         self.environment.config = None;

@@ -29,7 +29,11 @@ pub fn files_alone(
     if ids.is_empty() {
         return Ok(None);
     }
-    let Some(objects) = look_into_store(kernel, OpenOptions { busy_timeout: settings.busy_timeout })? else {
+    let Some(objects) = look_into_store(
+        kernel,
+        OpenOptions { busy_timeout: settings.busy_timeout, ..OpenOptions::default() },
+    )?
+    else {
         return Ok(None);
     };
     if !git::has_purged(&objects)? {

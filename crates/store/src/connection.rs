@@ -19,13 +19,24 @@ use crate::{log, private};
 pub struct OpenOptions {
     /// How long a call waits for other writers before it gives up with `busy`.
     pub busy_timeout: Duration,
+    /// How long a ledger on a server is waited for; `None`: as long as its URL and `busy_timeout` say.
+    pub patience: Option<Patience>,
+}
+
+/// How long who must not be held up waits for a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Until it has answered once: the address, the connection, TLS and the password included.
+    pub silence: Duration,
+    /// For all its answers together. One that answered is there, and may be far away, or have others to serve first.
+    pub all: Duration,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
         // A writer's turn takes milliseconds: who waits this long has met a stopped process or a foreign
         // transaction.
-        Self { busy_timeout: Duration::from_secs(5) }
+        Self { busy_timeout: Duration::from_secs(5), patience: None }
     }
 }
 

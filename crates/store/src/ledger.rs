@@ -141,7 +141,7 @@ impl Ledger {
     pub fn data_version(&self) -> Result<i64> {
         match &self.backend {
             Backend::File(file) => file.data_version(),
-            Backend::Server(server) => server.newest_event(),
+            Backend::Server(server) => server.head_version(),
         }
     }
 

@@ -38,7 +38,7 @@ pub mod trust;
 mod values;
 
 pub use backup::{CopiedHead, Unnamed, require_place as require_place_for_copy};
-pub use connection::OpenOptions;
+pub use connection::{OpenOptions, Patience};
 pub use create::{create, make_store, migrate_on_server};
 pub use foreign::{
     DATABASE_SIDE_SUFFIXES, copy_database, has_usual_side_files, has_write_ahead_log, is_database,
@@ -53,7 +53,7 @@ pub use locate::{FoundBy, Lookup, Place, initial_place, locate, named_from, proj
 pub use migrate::LATEST;
 pub use remembered::{Behind, WHEN_BEHIND, accept};
 pub use server::schema::Migrated;
-pub use server::{Host, ServerUrl, Tls, keep_connections};
+pub use server::{ChannelBinding, Host, ServerUrl, Tls, keep_connections};
 pub use side::{Durability, Side, SideSchema, accept_side, remove_side};
 pub use transaction::{Snapshot, Transaction};
 pub use values::{

@@ -6,14 +6,13 @@
 //! question or for the commit, and nobody waits for the end of a read.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnosis, Result};
 use tokio::runtime::Runtime;
-use tokio_postgres::{Client, Error};
+use tokio_postgres::Client;
 
 use crate::connection::OpenOptions;
 use crate::faults::Mode;
@@ -33,17 +32,16 @@ pub(crate) mod schema;
 mod tls;
 mod url;
 mod value;
+mod waiting;
 
 pub use kept::keep_connections;
 pub(crate) use open::{Head, Open};
-pub use url::{Host, ServerUrl, Tls};
+pub use url::{ChannelBinding, Host, ServerUrl, Tls};
 
 use error::{Fault, diagnose, in_doubt, unknown};
 use kept::Link;
 use open::Committed;
 
-/// How much longer than a lock an answer is waited for, before the server counts as gone.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Milliseconds that the server waits for the next statement of one who holds the writers' lock.
 const MOST_IDLE: u32 = 10_000;
 /// How often a server that went away is tried again.
@@ -61,6 +59,10 @@ pub(crate) struct Server {
     dangles: Cell<bool>,
     /// There was a connection: one that cannot be made is waited for, as a server that starts again.
     was_connected: Cell<bool>,
+    /// It answered a question.
+    has_answered: Cell<bool>,
+    /// Since when it is waited for, by who has little patience.
+    begun: Instant,
     /// What the connections live in: they are gone before it.
     runtime: Arc<Runtime>,
 }
@@ -80,6 +82,8 @@ impl Server {
             hurries: Cell::new(false),
             dangles: Cell::new(false),
             was_connected: Cell::new(false),
+            has_answered: Cell::new(false),
+            begun: Instant::now(),
             runtime,
         })
     }
@@ -118,7 +122,8 @@ impl Server {
                 Err(error) => error,
             };
             open.end();
-            let is_worth_it = matches!(open.fault(), Some(Fault::Conflict | Fault::Lost));
+            let is_worth_it = matches!(open.fault(), Some(Fault::Conflict | Fault::Lost))
+                && self.left().is_none_or(|left| !left.is_zero());
             if !is_worth_it || self.hurries.get() || started.elapsed() > self.options.busy_timeout {
                 return Err(if doubt && error.code() == Code::Unreachable {
                     in_doubt(&self.url, &error)
@@ -141,7 +146,12 @@ impl Server {
             looking.end();
             match found {
                 Ok(found) => return Ok(found == Some(hash)),
-                Err(_) if started.elapsed() <= self.options.busy_timeout + PATIENCE => pause(),
+                Err(_)
+                    if started.elapsed() <= self.options.busy_timeout + waiting::PATIENCE
+                        && self.left().is_none_or(|left| !left.is_zero()) =>
+                {
+                    pause();
+                }
                 Err(_) => return Err(unknown(&self.url, error, seq)),
             }
         }
@@ -248,6 +258,7 @@ impl Server {
                     if (error.code() == Code::Busy
                         || error.code() == Code::Unreachable && self.was_connected.get())
                         && !self.hurries.get()
+                        && self.left().is_none_or(|left| left > BETWEEN_TRIES)
                         && started.elapsed() < self.options.busy_timeout =>
                 {
                     std::thread::sleep(BETWEEN_TRIES);
@@ -257,44 +268,14 @@ impl Server {
         };
         self.was_connected.set(true);
         self.dangles.set(false);
+        // The new connection may be to another host, or to one that is stuck by now.
+        self.has_answered.set(false);
         *self.client.borrow_mut() = Some(client.clone());
         Ok(client)
     }
 
     fn forget(&self) {
         *self.client.borrow_mut() = None;
-    }
-
-    /// The result of a request; `Err(None)`: there was no answer in time.
-    fn wait<T>(
-        &self,
-        request: impl Future<Output = std::result::Result<T, Error>>,
-    ) -> std::result::Result<T, Option<Error>> {
-        let patience = self.options.busy_timeout + PATIENCE;
-        self.runtime.block_on(async {
-            match tokio::time::timeout(patience, request).await {
-                Ok(result) => result.map_err(Some),
-                Err(_) => Err(None),
-            }
-        })
-    }
-
-    /// What a lookup finds in time.
-    fn look_up<T>(
-        &self,
-        patience: Duration,
-        lookup: impl Future<Output = std::result::Result<T, String>>,
-    ) -> std::result::Result<T, String> {
-        self.runtime.block_on(async {
-            let found = tokio::time::timeout(patience, lookup).await;
-            found.unwrap_or_else(|_| Err("there was no answer in time".to_owned()))
-        })
-    }
-
-    fn no_answer(&self, doing: &str) -> Diagnosis {
-        Diagnosis::new(Code::Unreachable, format!("{doing}: the server of {} does not answer.", self.url))
-            .hint("is the server up, and the way to it open?")
-            .detail("db", self.url.to_string())
     }
 
     /// Rewrites the tables, so that nothing of what was overwritten is left in them. The server's log and its backups are its own matter.
@@ -341,10 +322,13 @@ impl Server {
     }
 
     /// A number that changes whenever another process has appended an event. Who waits for one holds no transaction open meanwhile.
-    pub(crate) fn newest_event(&self) -> Result<i64> {
-        let newest = self.read(|open| open.first("SELECT seq FROM event_head", &[], |row| row.get(0)))?;
+    pub(crate) fn head_version(&self) -> Result<i64> {
+        // Of the hash: where a server lost events, their numbers are given again.
+        let head =
+            self.read(|open| open.first("SELECT hash FROM event_head", &[], |row| row.get::<[u8; 32]>(0)))?;
         self.let_go();
-        Ok(newest.unwrap_or(0))
+        let start = head.as_ref().and_then(|hash| hash.first_chunk::<8>());
+        Ok(start.map_or(0, |start| i64::from_be_bytes(*start)))
     }
 
     /// Ends a transaction that only read.

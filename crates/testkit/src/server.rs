@@ -30,7 +30,11 @@ pub(crate) fn lend() -> (Vec<(OsString, OsString)>, Lent) {
         ServerUrl::parse(&format!("{server}&ledger={ledger}")).expect("the URL of a server").to_string();
     // One machine has the ledger for itself: what needs that is not refused.
     (
-        vec![("IC_DB".into(), url.into()), ("IC_TEST_ONE_HOST".into(), "1".into())],
+        vec![
+            ("IC_DB".into(), url.into()),
+            ("IC_TEST_ONE_HOST".into(), "1".into()),
+            ("IC_TEST_PATIENT".into(), "1".into()),
+        ],
         Lent(Some((server, ledger))),
     )
 }

@@ -49,7 +49,7 @@ pub struct Repaired {
 /// Marks what is lost as lost, so that everything else works again. Errors: `foreign_store`, `busy`; `io_error` if something cannot
 /// be read now and may be later: nothing is marked then.
 pub fn repair(kernel: &Kernel, settings: &Settings) -> Result<Repaired> {
-    let options = OpenOptions { busy_timeout: settings.busy_timeout };
+    let options = OpenOptions { busy_timeout: settings.busy_timeout, ..OpenOptions::default() };
     let set_aside = make_readable(kernel, options)?;
     let workspace = Workspace::here(kernel, settings)?;
     // All that the checkpoints hold is looked at.

@@ -114,7 +114,7 @@ impl<'k> Workspace<'k> {
     /// Opens the content beside the ledger for the working tree of `root`. Errors: `not_on_server`.
     pub fn open(kernel: &'k Kernel, root: PathBuf, settings: &'k Settings) -> Result<Self> {
         kernel.ledger.require_one_host("Work with checkpoints")?;
-        let options = OpenOptions { busy_timeout: settings.busy_timeout };
+        let options = OpenOptions { busy_timeout: settings.busy_timeout, ..OpenOptions::default() };
         let objects = place::open(kernel, options)?;
         objects.set_places(Some(Arc::new(Places::of(&root))));
         Ok(Self { kernel, settings, root, objects })

@@ -2,6 +2,7 @@
 
 mod guard;
 mod payload;
+mod unsent;
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -113,7 +114,7 @@ impl Hook {
         let directory =
             payload.text("cwd").map(PathBuf::from).and_then(|dir| std::fs::canonicalize(dir).ok());
         let directory = directory.unwrap_or_else(|| session.directory.clone());
-        session.for_hook(directory, PATIENCE_TO_WRITE);
+        session.for_hook(directory, PATIENCE_TO_WRITE, unsent::patience());
         let Ok(place) = session.place() else { return Ok(Said::default()) };
         let id = payload.text("session_id").filter(|id| is_id(id));
         let recorded = id.ok_or_else(|| unreadable("it names no session")).and_then(|id| {
@@ -124,6 +125,9 @@ impl Hook {
             let _run = looks.then(|| Run::begin(&place.store, &line)).flatten();
             self.record(session, teller, event.client, event.occasion, &payload)
         });
+        if let Err(error) = &recorded {
+            unsent::keep(&place, event, (&self.event, &payload), error);
+        }
         match recorded {
             Err(error) if event.occasion == Occasion::BeforeCall => {
                 guard::alone(session, &place.root, event.client, &payload, error)

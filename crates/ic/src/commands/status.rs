@@ -3,10 +3,10 @@
 use ic_ops::status;
 
 use crate::commands::prelude::*;
-use crate::hook_runs;
 use crate::views::checkpoint::size::StoreSize;
 use crate::views::log::Back;
 use crate::views::status::StatusJson;
+use crate::{hook_runs, hook_spool};
 
 /// Show a run: its phase, its workers, what is unfinished, and the command to type next.
 ///
@@ -28,6 +28,10 @@ pub(crate) struct Status {
 
 impl Status {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        let unsent = session.place().ok().and_then(|place| hook_spool::read(&place.store).said());
+        if let Some(said) = &unsent {
+            session.output.warn(said);
+        }
         let kernel = session.kernel()?;
         let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()));
         let run = run.map_err(|error| match error.code() {

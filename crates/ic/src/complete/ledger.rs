@@ -60,7 +60,7 @@ pub(super) fn look(
         // A shell that waits for one that is away would seem to hang.
         server.connect_timeout = Some(1);
     }
-    let options = OpenOptions { busy_timeout: PATIENCE };
+    let options = OpenOptions { busy_timeout: PATIENCE, ..OpenOptions::default() };
     let Ok(Some(ledger)) = place.open_to_look(options) else { return Vec::new() };
     let project = Project { directory, root: place.root };
     let store = place.db.parent().unwrap_or(Path::new("/"));

@@ -172,7 +172,8 @@ fn whoever_holds_the_lock_is_waited_for_no_longer_than_asked() {
     let path = dir.path().join("ic.db");
     let held = crate::lock::open(&super::sibling(&path, ".lock")).unwrap();
     held.lock().unwrap();
-    let options = OpenOptions { busy_timeout: std::time::Duration::from_millis(50) };
+    let options =
+        OpenOptions { busy_timeout: std::time::Duration::from_millis(50), ..OpenOptions::default() };
     assert_eq!(create(&path, options, &Context::system()).unwrap_err().code(), Code::Busy);
     drop(held);
     assert!(create(&path, options, &Context::system()).unwrap());

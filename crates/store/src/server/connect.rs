@@ -1,18 +1,18 @@
 //! The way to the server: its hosts in turn, who connects, and how it is protected.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnosis, Result};
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{ChannelBinding as Binding, SslMode, TargetSessionAttrs};
 use tokio_postgres::{Client, Config, NoTls};
 
 use super::Server;
 use super::error::diagnose;
-use super::url::{Host, ServerUrl};
+use super::url::{ChannelBinding, Host, ServerUrl};
 use super::{names, password, tls};
 
-/// Seconds to wait for one host.
-const CONNECT_TIMEOUT: u32 = 10;
+/// Seconds to wait for one host: for its address, the connection, TLS and the password together.
+pub(super) const CONNECT_TIMEOUT: u32 = 10;
 
 const DOING: &str = "connecting";
 
@@ -23,6 +23,7 @@ pub(super) fn connect(server: &Server) -> Result<Client> {
     let mut met = None;
     // One after the other, because the password of each is its own.
     for host in &server.url().hosts {
+        let until = Instant::now() + server.connect_timeout();
         let addresses = match configs(server, host) {
             Err(error) if error.code() == Code::Unreachable => {
                 met = Some(more_telling(met, error));
@@ -31,7 +32,7 @@ pub(super) fn connect(server: &Server) -> Result<Client> {
             addresses => addresses?,
         };
         for config in addresses {
-            match to_address(server, &config)? {
+            match to_address(server, &config, until)? {
                 Ok(client) => return Ok(client),
                 Err(error) => met = Some(more_telling(met, error)),
             }
@@ -49,9 +50,13 @@ fn more_telling(before: Option<Diagnosis>, error: Diagnosis) -> Diagnosis {
 }
 
 /// The connection to one address, or why there is none. Errors: of what is the same for every address.
-fn to_address(server: &Server, config: &Config) -> Result<std::result::Result<Client, Diagnosis>> {
+fn to_address(
+    server: &Server,
+    config: &Config,
+    until: Instant,
+) -> Result<std::result::Result<Client, Diagnosis>> {
     let url = server.url();
-    Ok(match connection(server, config)? {
+    Ok(match connection(server, config, until)? {
         Ok(client) => Ok(client),
         Err(Some(error)) if lacks_password(&error) => {
             return Err(Diagnosis::new(
@@ -71,16 +76,19 @@ fn to_address(server: &Server, config: &Config) -> Result<std::result::Result<Cl
 fn connection(
     server: &Server,
     config: &Config,
+    until: Instant,
 ) -> Result<std::result::Result<Client, Option<tokio_postgres::Error>>> {
+    // The library bounds the connection alone: a server that accepts it and says nothing would be waited for by TLS and the password.
+    let patience = until.saturating_duration_since(Instant::now());
     if !server.url().is_verified() {
-        return Ok(server.wait(async {
+        return Ok(server.wait_for(patience, async {
             let (client, connection) = config.connect(NoTls).await?;
             tokio::spawn(connection);
             Ok(client)
         }));
     }
     let tls = tls::connector(server.url())?;
-    Ok(server.wait(async {
+    Ok(server.wait_for(patience, async {
         let (client, connection) = config.connect(tls).await?;
         tokio::spawn(connection);
         Ok(client)
@@ -94,8 +102,7 @@ fn lacks_password(error: &tokio_postgres::Error) -> bool {
 /// How the addresses of a host are connected to. Errors: `unreachable` for a name that has none.
 fn configs(server: &Server, host: &Host) -> Result<Vec<Config>> {
     let url = server.url();
-    let seconds = u64::from(url.connect_timeout.unwrap_or(CONNECT_TIMEOUT).max(1));
-    let patience = Duration::from_secs(seconds);
+    let patience = server.connect_timeout();
     let config = config(url, host, patience)?;
     match host {
         Host::Socket(..) => Ok(vec![config]),
@@ -130,6 +137,13 @@ fn config(url: &ServerUrl, host: &Host, patience: Duration) -> Result<Config> {
         .connect_timeout(patience)
         .tcp_user_timeout(Duration::from_secs(20))
         .keepalives_idle(Duration::from_secs(20));
+    if let Some(binding) = url.channel_binding {
+        config.channel_binding(match binding {
+            ChannelBinding::Disable => Binding::Disable,
+            ChannelBinding::Prefer => Binding::Prefer,
+            ChannelBinding::Require => Binding::Require,
+        });
+    }
     if url.hosts.len() > 1 {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }

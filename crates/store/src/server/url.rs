@@ -21,6 +21,18 @@ ic_base::words! {
     }
 }
 
+ic_base::words! {
+    /// Whether a password is bound to the encrypted connection it is sent on.
+    pub enum ChannelBinding {
+        /// It is not.
+        Disable = "disable",
+        /// Where the server can do it.
+        Prefer = "prefer",
+        /// Or there is no connection.
+        Require = "require",
+    }
+}
+
 /// A place where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
@@ -47,6 +59,8 @@ pub struct ServerUrl {
     pub root_certificates: Option<PathBuf>,
     /// Seconds to wait for a connection.
     pub connect_timeout: Option<u32>,
+    /// What the URL asks of the password's exchange; `None`: preferred.
+    pub channel_binding: Option<ChannelBinding>,
 }
 
 impl ServerUrl {
@@ -95,6 +109,7 @@ impl ServerUrl {
             tls: None,
             root_certificates: None,
             connect_timeout: None,
+            channel_binding: None,
         };
         let mut named = hosts.to_owned();
         let mut port = DEFAULT_PORT;
@@ -110,13 +125,7 @@ impl ServerUrl {
         if url.user.as_ref().is_some_and(|user| user.contains(':')) {
             return Err(password());
         }
-        if [Some(&url.database), url.user.as_ref(), Some(&named)]
-            .into_iter()
-            .flatten()
-            .any(|text| text.contains('\0'))
-        {
-            return Err(wrong("The URL of a ledger has a zero character.".to_owned()));
-        }
+        url.require_no_zero(&named)?;
         for host in named.split(',') {
             url.hosts.push(parse_host(host, port)?);
         }
@@ -124,7 +133,25 @@ impl ServerUrl {
             return Err(wrong("The URL of a ledger names a database.".to_owned()));
         }
         require_name(&url.ledger)?;
+        url.require_binding()?;
         Ok(url)
+    }
+
+    fn require_no_zero(&self, hosts: &str) -> Result<()> {
+        let user = self.user.as_deref().unwrap_or_default();
+        if [self.database.as_str(), user, hosts].iter().any(|text| text.contains('\0')) {
+            return Err(wrong("The URL of a ledger has a zero character.".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Errors: `invalid_value` for a password that is to be bound to a connection without encryption.
+    fn require_binding(&self) -> Result<()> {
+        if self.channel_binding == Some(ChannelBinding::Require) && !self.is_verified() {
+            return Err(wrong("channel_binding=require needs an encrypted connection.".to_owned())
+                .hint("add: sslmode=verify-full"));
+        }
+        Ok(())
     }
 
     fn set(&mut self, key: &str, value: &str, hosts: &mut String, port: &mut u16) -> Result<()> {
@@ -135,17 +162,24 @@ impl ServerUrl {
             "port" => *port = value.parse().map_err(|_| bad("a port"))?,
             "user" => self.user = Some(value.to_owned()),
             "sslmode" => {
-                let words = || bad("disable or verify-full");
-                self.tls = Some(Tls::parse(value).ok_or_else(words)?);
+                let words = || bad("disable, require, verify-ca or verify-full");
+                // What providers put into their URLs asks for less: a connection that is encrypted is verified here, too.
+                let asked = if matches!(value, "require" | "verify-ca") { "verify-full" } else { value };
+                self.tls = Some(Tls::parse(asked).ok_or_else(words)?);
             }
             "sslrootcert" => self.root_certificates = Some(PathBuf::from(value)),
             "connect_timeout" => {
                 self.connect_timeout = Some(value.parse().map_err(|_| bad("a number of seconds"))?);
             }
+            "channel_binding" => {
+                let words = || bad("disable, prefer or require");
+                self.channel_binding = Some(ChannelBinding::parse(value).ok_or_else(words)?);
+            }
             "password" => return Err(password()),
             _ => {
-                return Err(wrong(format!("The URL of a ledger has no parameter {key:?}."))
-                    .hint("known: ledger, host, port, user, sslmode, sslrootcert, connect_timeout"));
+                return Err(wrong(format!("The URL of a ledger has no parameter {key:?}.")).hint(
+                    "known: ledger, host, port, user, sslmode, sslrootcert, connect_timeout, channel_binding",
+                ));
             }
         }
         Ok(())
@@ -198,6 +232,9 @@ impl fmt::Display for ServerUrl {
         }
         if let Some(seconds) = self.connect_timeout {
             more.append_pair("connect_timeout", &seconds.to_string());
+        }
+        if let Some(binding) = self.channel_binding {
+            more.append_pair("channel_binding", binding.as_str());
         }
         let user = self.user.as_deref().map(|user| encode(user) + "@").unwrap_or_default();
         let database = encode(&self.database);
@@ -289,6 +326,15 @@ mod tests {
                 "postgres://db/app?sslmode=verify-full&sslrootcert=/etc/ca.pem",
                 "postgres://db/app?ledger=ic&sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem",
             ),
+            // As providers write it: encrypted is verified, which is more than was asked for.
+            (
+                "postgresql://ann@db/app?sslmode=require&channel_binding=require",
+                "postgres://ann@db/app?ledger=ic&sslmode=verify-full&channel_binding=require",
+            ),
+            (
+                "postgresql://ann@db/app?channel_binding=prefer&sslmode=verify-ca",
+                "postgres://ann@db/app?ledger=ic&sslmode=verify-full&channel_binding=prefer",
+            ),
         ] {
             let url = ServerUrl::parse(text).unwrap();
             assert_eq!(url.to_string(), shown);
@@ -315,6 +361,8 @@ mod tests {
             "postgres://db/app?ledger=a%22b",
             "postgres://db/app?ledger=pg_x",
             "postgres://db/app?sslmode=prefer",
+            "postgres://db/app?channel_binding=always",
+            "postgres://db/app?channel_binding=require&sslmode=disable",
             "postgres://db/app?options=x",
             "postgres://ann:SECRET@db/app",
             "postgres://ann:SECRET@db",

@@ -12,7 +12,7 @@ use crate::clients::Client;
 use crate::commands::prelude::*;
 use crate::environment::Environment;
 use crate::views::hooks::{HookFailureJson, HooksDoctorJson};
-use crate::{hook_log, hook_runs};
+use crate::{hook_log, hook_runs, hook_spool};
 
 /// Check the hooks of coding agents: installed, called, how long they took, what failed.
 ///
@@ -64,6 +64,19 @@ pub(crate) fn installed_clients(session: &Session) -> Vec<&'static str> {
     Client::ALL.into_iter().filter(is_installed).map(Client::as_str).collect()
 }
 
+/// What could not be recorded on a server.
+fn unsent(place: &Place, client: Client) -> Option<HookFailureJson> {
+    let mut waiting = hook_spool::read(&place.store);
+    waiting.events.retain(|event| event.client == client.as_str());
+    let last = waiting.events.last()?;
+    Some(HookFailureJson {
+        event: last.event.clone(),
+        created_at: ic_base::Timestamp(last.at).to_string(),
+        code: last.code.clone(),
+        message: waiting.said()?,
+    })
+}
+
 impl Doctor {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let clients = match &self.client {
@@ -81,6 +94,7 @@ impl Doctor {
             .map(|client| {
                 let files = files_that_call(session, place.as_ref(), client);
                 let mut record = HooksDoctorJson::new(client, &files, &lines);
+                record.failures.extend(place.as_ref().and_then(|place| unsent(place, client)));
                 record.failures.extend(place.as_ref().filter(|_| record.is_in_use()).and_then(unwritable));
                 record
             })
