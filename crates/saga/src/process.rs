@@ -108,13 +108,16 @@ impl ProcessIdentity {
         let (own_boot, own_place) = own.split_once(' ').unwrap_or((&own, ""));
         let (machine, space) = place.split_once(' ').unwrap_or((place, ""));
         let (own_machine, own_space) = own_place.split_once(' ').unwrap_or((own_place, ""));
-        match boot == own_boot {
-            // The boot is of one machine, whose name may have changed since; each container has numbers of its own.
-            true if place.is_empty() || space == own_space => Place::Here,
-            true => Place::Elsewhere,
-            false if place.is_empty() || machine == own_machine => Place::Past,
-            false => Place::Elsewhere,
+        // A machine that names neither, or an older version: the boot alone decides.
+        let is_unnamed = place.is_empty();
+        // The boot is of one machine, whose name may have changed since; each container has numbers of its own.
+        if boot == own_boot && (is_unnamed || space == own_space) {
+            return Place::Here;
         }
+        if boot != own_boot && (is_unnamed || machine == own_machine) {
+            return Place::Past;
+        }
+        Place::Elsewhere
     }
 
     /// Whether this very process still runs here. A zombie does not, nor one of another machine. When the table of processes cannot be read it is

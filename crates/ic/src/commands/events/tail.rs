@@ -250,10 +250,10 @@ impl Position<'_> {
     fn print_new(&mut self, list: &mut List<'_>) -> Result<bool> {
         loop {
             let wanted = self.left.min(STEP);
-            let (mut printed, mut last) = (0, None);
+            let (mut printed, mut newest) = (0, None);
             self.kernel.read(|snapshot| {
                 ic_events::each_since(snapshot, self.run_id.as_ref(), self.at, wanted, |event| {
-                    last = Some(Place { seq: event.seq, hash: event.hash });
+                    newest = Some(Place { seq: event.seq, hash: event.hash });
                     printed += 1;
                     list.push(&EventJson::new(&event, None), || views::event::line(&event, false))
                 })
@@ -261,8 +261,8 @@ impl Position<'_> {
             if list.flush()? == Written::Closed {
                 return Ok(false);
             }
-            if let Some(read) = last {
-                (self.at, self.last) = (read.seq, last);
+            if let Some(read) = newest {
+                (self.at, self.last) = (read.seq, newest);
                 self.left -= printed;
                 self.keep(read)?;
             }
