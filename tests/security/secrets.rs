@@ -141,7 +141,7 @@ fn each_form_of_a_secret_is_masked_in_the_log_of_a_step_and_in_its_error() {
     write_in(cli.home(), "said", &all);
     let (home, mut steps) = (cli.home().display(), String::from("name: w\nsteps:\n"));
     let _ =
-        write!(steps, "  - {{id: a, phase: p, run: 'cat {home}/said; tail -n 8 {home}/said >&2; exit 3'}}\n");
+        writeln!(steps, "  - {{id: a, phase: p, run: 'cat {home}/said; tail -n 8 {home}/said >&2; exit 3'}}");
     write_in(cli.root(), "w.yaml", steps);
     let outcome = cli.run(["workflow", "run", "w.yaml", "--on-failure", "stop", "--json"]);
     assert_hidden("the terminal", &outcome.stderr, &forms);
