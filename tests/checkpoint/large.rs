@@ -9,6 +9,9 @@ use crate::world::{create, project, step};
 
 const LIMIT: usize = 10_000_000;
 
+/// What is done to a file, and its name.
+type Way = (&'static str, fn(&Cli));
+
 /// A content above the limit.
 fn large(seed: u8) -> Vec<u8> {
     let mut content = vec![seed; LIMIT + usize::from(seed)];
@@ -42,7 +45,7 @@ fn is(cli: &Cli, path: &str, content: &[u8]) -> bool {
 
 #[test]
 fn what_git_has_comes_back_from_git_however_it_went() {
-    let ways: [(&str, fn(&Cli)); 5] = [
+    let ways: [Way; 5] = [
         ("removed", |cli| fs::remove_file(cli.root().join("model.bin")).expect("remove it")),
         ("removed in a commit", |cli| {
             git_in(cli.root(), &["rm", "-q", "model.bin"]);
@@ -86,7 +89,7 @@ fn a_file_that_is_as_it_was_is_neither_named_nor_a_reason_to_be_partial() {
 
 #[test]
 fn what_nobody_has_is_named_and_the_restore_is_partial() {
-    let ways: [(&str, fn(&Cli)); 4] = [
+    let ways: [Way; 4] = [
         ("own.bin", |cli| drop(write_in(cli.root(), "own.bin", large(4)))),
         ("own.bin", |cli| fs::remove_file(cli.root().join("own.bin")).expect("remove it")),
         ("new.bin", |cli| drop(write_in(cli.root(), "new.bin", large(5)))),

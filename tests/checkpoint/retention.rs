@@ -143,11 +143,11 @@ fn what_the_newest_prompts_need_stays_however_large_the_store_is() {
     let cli = configured("max-age: 1ms, keep-last: 1, max-size: 50KB");
     take(&cli, 0, &["--auto"]);
     let mut before = Vec::new();
-    for number in 1..=5 {
+    for number in 1..=5_u8 {
         before.push(fs::read(cli.root().join("work")).expect("the file"));
-        let (prompt, at) = (format!("p-{number}"), number * 200_000);
+        let (prompt, at) = (format!("p-{number}"), u64::from(number) * 200_000);
         hook(&cli, at, "UserPromptSubmit", &prompt);
-        fs::write(cli.root().join("work"), before[0].iter().map(|b| b ^ number as u8).collect::<Vec<_>>())
+        fs::write(cli.root().join("work"), before[0].iter().map(|b| b ^ number).collect::<Vec<_>>())
             .expect("what the agent writes");
         hook(&cli, at + 100_000, "Stop", &prompt);
     }

@@ -1,5 +1,6 @@
 //! Hooks that are killed or cut off: the prompt is on record before the tree is looked at, and what nobody told is added to no other prompt.
 
+use std::io::Write as _;
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
@@ -227,7 +228,6 @@ fn a_hook_that_is_asked_to_end_records_its_prompt() {
     let mut command = project.command(["hook", "claude-code", "UserPromptSubmit"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("start ic");
     let payload = json!({ "session_id": "A", "prompt": "Add it", "prompt_id": "p-1", "cwd": project.root() });
-    use std::io::Write as _;
     child.stdin.take().expect("its input").write_all(payload.to_string().as_bytes()).expect("tell it");
     // Whenever the signal comes: it is on record, or nothing is half recorded, and the next call goes on.
     let pid = child.id().to_string();

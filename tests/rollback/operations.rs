@@ -14,9 +14,13 @@ fn say(world: &World, event: &str) {
 }
 
 fn prompt(world: &World, does: impl FnOnce()) {
-    ["UserPromptSubmit", "PreToolUse"].iter().for_each(|event| say(world, event));
+    for event in ["UserPromptSubmit", "PreToolUse"] {
+        say(world, event);
+    }
     does();
-    ["PostToolUse", "Stop"].iter().for_each(|event| say(world, event));
+    for event in ["PostToolUse", "Stop"] {
+        say(world, event);
+    }
 }
 
 /// Runs git where it may fail.
@@ -81,7 +85,9 @@ fn flags_of_the_index_are_restored_with_its_entries() {
         world.git(&["add", name]);
     }
     world.git(&["commit", "-qm", "conf"]);
-    ["conf", "conf2"].iter().for_each(|name| world.write(name, "of a person\n"));
+    for name in ["conf", "conf2"] {
+        world.write(name, "of a person\n");
+    }
     world.git(&["update-index", "--skip-worktree", "conf"]);
     world.git(&["update-index", "--assume-unchanged", "conf2"]);
     let flags = world.git(&["ls-files", "-v"]);

@@ -75,7 +75,7 @@ fn an_edit_outside_goes_back_and_comes_again() {
     });
     let new = beside.join("a/b/new");
     call(&world, "A", ("Write", "3"), &json!({ "file_path": new }), || {
-        drop(write_in(&beside, "a/b/new", "new"))
+        drop(write_in(&beside, "a/b/new", "new"));
     });
     say(&world, "A", "Stop", &json!({}));
     let log = world.cli.json(["log", "--json"]);
@@ -147,7 +147,9 @@ fn one_of_two_sessions_alone_is_undone_where_it_was_last() {
         say(&world, session, "UserPromptSubmit", &json!({}));
         call(&world, session, ("Edit", "1"), &input, || fs::write(&notes, session).expect("write it"));
     }
-    ["A", "B"].iter().for_each(|session| say(&world, session, "Stop", &json!({})));
+    for session in ["A", "B"] {
+        say(&world, session, "Stop", &json!({}));
+    }
     let log = world.cli.json(["log", "--json"]);
     let id = |title: &str| {
         let all = log.as_array().expect("a list");

@@ -163,15 +163,13 @@ pub fn capture_with(
 ) -> Result<(Captured, Seen)> {
     let space = CacheFile::new(objects, root, options.flush)?;
     let (git, (directory, owner)) = (ic_store::git_dirs(root), open_root(root)?);
-    // Where the root has another owner, every other file has to be told apart from it anew.
-    let number = u64::from(owner.user) << 32 | u64::from(owner.group);
+    let number = owner_number(owner);
     let cache = space.load(objects).filter(|cache| cache.header().owner == number);
     let old = cache.as_ref().map(Cache::header).unwrap_or_default();
     let now = space.moment()?;
     let mut sources = Sources::read(root, git.as_ref(), &space.rule_settings(), now);
     let mut index = IndexSeen::now(root, git.as_ref(), cache.as_ref().map(Cache::header));
-    let numbers = [index.tracked, options.max_file_size];
-    let rules = rules::Rules::new(root, &sources, &options.rules, &numbers)?;
+    let rules = rules::Rules::new(root, &sources, &options.rules, &[index.tracked, options.max_file_size])?;
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
     let places = places_below(objects, root);
     let maps = mapped::Maps::new(&directory, options.flush).while_doing(|| reading(root))?;
@@ -198,16 +196,14 @@ pub fn capture_with(
     let root_record = walk.root(directory, old.root)?;
     let (mut found, is_changed) = walk.finish();
     let (links, linked_outside) = found.links();
-    if rules.lacks_tracked() {
-        index.forget();
-    }
-    sources.doubts.extend(index.doubt());
-    sources.doubts.extend(compare::differences(root, &rules.judged()));
+    add_doubts(&mut sources, &mut index, &rules, root);
     let IndexSeen { state: index, tracked, .. } = index;
     let is_news = options.rules.force.is_empty() && (is_changed || index != old.index);
     let header = Header { root: root_record.at, index, tracked, owner: number, ..Header::default() };
-    let unfinished = space.unfinished();
-    let seen = Seen { news: is_news.then(|| (space, found.maker.finish(base, header))), unfinished };
+    let seen = Seen {
+        unfinished: space.unfinished(),
+        news: is_news.then(|| (space, found.maker.finish(base, header))),
+    };
     let captured = Captured {
         root: with_links(objects, writer, root_record.hash, &links)?,
         owner,
@@ -224,6 +220,20 @@ pub fn capture_with(
         stored: Stored::default(),
     };
     Ok((captured, seen))
+}
+
+/// Adds what git may judge otherwise than it was judged here.
+fn add_doubts(sources: &mut Sources, index: &mut IndexSeen, rules: &rules::Rules<'_>, root: &Path) {
+    if rules.lacks_tracked() {
+        index.forget();
+    }
+    sources.doubts.extend(index.doubt());
+    sources.doubts.extend(compare::differences(root, &rules.judged()));
+}
+
+/// What tells the owner of a root: where it has another one, every other file has to be told apart from it anew.
+fn owner_number(owner: Owner) -> u64 {
+    u64::from(owner.user) << 32 | u64::from(owner.group)
 }
 
 /// The other work trees below a root: those that its comparisons leave out, too.

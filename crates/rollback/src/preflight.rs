@@ -46,10 +46,8 @@ pub(super) fn plan(
     }
     require_expected(&rollback, request.base.expect_plan)?;
     let is_everything = request.layers.is_everything(request.base.to);
-    let rows_stay = match is_everything {
-        true => layers::rows_that_stay(kernel, layers, rollback.plan.cut.seq)?,
-        false => None,
-    };
+    let rows_stay =
+        if is_everything { layers::rows_that_stay(kernel, layers, rollback.plan.cut.seq)? } else { None };
     Ok(LayeredRollback {
         rollback,
         layers: layers.to_vec(),

@@ -30,6 +30,8 @@ mod step;
 mod work_trees;
 mod workspace;
 
+pub use ic_checkpoint::capture::Limit;
+
 pub use create::{Created, Request as CreateRequest, create};
 pub use git::GitRestore;
 pub use read::{

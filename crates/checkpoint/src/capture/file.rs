@@ -87,18 +87,9 @@ pub(crate) enum Way {
 pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome> {
     let mut last = Outcome::Gone;
     for _ in 0..ATTEMPTS {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match openat(subject.directory, subject.name, flags, Mode::empty()) {
-            Ok(fd) => File::from(fd),
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) => {
-                return Ok(Outcome::Gone);
-            }
-            Err(rustix::io::Errno::ACCESS) => match closed::open_file(subject.directory, subject.name) {
-                Ok(fd) => File::from(fd),
-                Err(_) => return Ok(Outcome::Unreadable),
-            },
-            Err(e) if !is_ours(e) => return Ok(Outcome::Unreadable),
-            Err(e) => return Err(io::Error::from(e)).while_doing(|| reading(subject.name)),
+        let file = match open(subject)? {
+            Ok(file) => file,
+            Err(outcome) => return Ok(outcome),
         };
         let Ok(meta) = file.metadata() else { return Ok(Outcome::Unreadable) };
         if !meta.is_file() {
@@ -154,6 +145,22 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         }
     }
     Ok(last)
+}
+
+/// Opens a file for reading, also where its owner closed it to himself; else what became of it.
+fn open(subject: &Subject<'_>) -> Result<std::result::Result<File, Outcome>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(match openat(subject.directory, subject.name, flags, Mode::empty()) {
+        Ok(fd) => Ok(File::from(fd)),
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) => {
+            Err(Outcome::Gone)
+        }
+        Err(rustix::io::Errno::ACCESS) => closed::open_file(subject.directory, subject.name)
+            .map(File::from)
+            .map_err(|_| Outcome::Unreadable),
+        Err(e) if !is_ours(e) => Err(Outcome::Unreadable),
+        Err(e) => return Err(io::Error::from(e)).while_doing(|| reading(subject.name)),
+    })
 }
 
 /// Keeps an SQLite database through a copy: by SQLite's backup while its log is in use, else by recovering what a

@@ -272,8 +272,7 @@ fn interrupted_after(project: &Project, bytes: u64) -> (ic_base::Result<Captured
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
     let flag = Arc::new(AtomicBool::new(false));
-    let limit =
-        Limit::new(std::time::Instant::now(), std::time::Duration::from_secs(600), Some(flag.clone()));
+    let limit = Limit::new(std::time::Instant::now(), std::time::Duration::from_mins(10), Some(flag.clone()));
     let progress = Progress { limit, ..Progress::default() };
     let is_over = AtomicBool::new(false);
     let captured = std::thread::scope(|scope| {

@@ -339,7 +339,7 @@ fn details(plan: &Plan, has_effects: bool) -> String {
 
 /// Which of the dispatches above began before what the run goes back to.
 fn straddling(plan: &Plan) -> String {
-    let ids: Vec<&str> = plan.straddling.iter().map(|id| id.short()).collect();
+    let ids: Vec<&str> = plan.straddling.iter().map(ic_base::DispatchId::short).collect();
     let Some(all) = (!ids.is_empty()).then(|| ids.join(", ")) else { return String::new() };
     format!(
         "began before that and worked on after it: {all}; what was done before stays, but counts no more\n"

@@ -26,7 +26,9 @@ fn thread(rows: &[(&str, &str, &str, &str)]) -> App {
              INSERT INTO writes VALUES ('{thread}', '{ns}', '{id}', 't', 0, 'x', NULL, NULL)"
         ));
     };
-    rows.iter().for_each(|row| put("t", *row));
+    for row in rows {
+        put("t", *row);
+    }
     put("other", ("", "z9", "", ""));
     app
 }

@@ -49,6 +49,8 @@ impl Place {
             home: None,
             allow_unsafe_root: false,
             busy_timeout: Duration::from_secs(5),
+            workflow: None,
+            limit: ic_worktree::Limit::default(),
         };
         let kernel = Kernel::new(ledger, context, project);
         Self { _directory: temporary, kernel, settings }

@@ -194,10 +194,7 @@ fn plan_report<'w>(
 ) -> Result<Planned<'w>> {
     let Task { target, mut limits, whose, until, did, as_if, own, brought, past, taken, work, .. } = task;
     let is_whole = limits.is_everything() && !request.mine;
-    let strategy = match request.strategy {
-        Some(strategy) => strategy,
-        None => workspace.usual_strategy(&target, request)?,
-    };
+    let strategy = request.strategy.map_or_else(|| workspace.usual_strategy(&target, request), Ok)?;
     workspace.narrow(&mut limits, &target, strategy, request.mine.then_some(whose))?;
     let git = git_part(request.dry_run, strategy);
     let (target, sources) = workspace.with_content_of_git(target, work.as_ref(), &limits, strategy)?;
