@@ -452,7 +452,9 @@ fn a_repository_inside_is_named_where_its_files_go_back() {
     assert_eq!(report["skipped"], json!([]), "nothing in it changes: {report}");
     write_in(&library, "l", "two\n");
     git_in(&library, &["commit", "-qam", "two"]);
-    let report = restore(&cli, &id);
+    let report = restore_in_part(&cli, &id);
+    let history = told(&report, "repositories", "reason");
+    assert!(history.len() == 1 && history[0].0 == "lib" && history[0].1.contains("git -C"), "{report}");
     let named = told(&report, "skipped", "reason");
     assert!(
         named.len() == 1 && named[0].0 == "lib" && named[0].1.contains("repository of its own"),

@@ -55,7 +55,7 @@ fn a_living_worker_refuses_a_restore_and_one_that_ended_does_not() {
 
 #[test]
 fn a_process_that_has_the_number_of_a_worker_is_not_the_worker() {
-    for of_another in ["pid_start_time = '1'", "pid_boot_id = 'another boot'"] {
+    for of_another in ["pid_start_time = '1'", "pid_boot_id = 'another-boot'"] {
         let (cli, dispatch) = project();
         cli.ok(["dispatch", "start", &dispatch, "--pid", &living_process().to_string()]);
         change(&cli, &format!("UPDATE dispatches SET {of_another}"));
@@ -86,15 +86,16 @@ fn a_caller_that_descends_from_the_worker_is_not_refused_by_it() {
 }
 
 #[test]
-fn a_number_that_no_process_has_is_refused_and_nothing_is_begun() {
+fn a_number_that_no_process_has_is_on_record_as_ended_and_refuses_nothing() {
     let (cli, dispatch) = project();
     let ended = living_process();
     end_living_processes();
-    let before = cli.dump();
-    let refused = cli.refused(["dispatch", "start", &dispatch, "--pid", &ended.to_string()]);
-    assert_eq!(refused, (Some(3), "invalid_value".to_owned()));
-    assert_eq!(cli.dump(), before);
-    cli.ok(["dispatch", "start", &dispatch]);
+    let said = cli.run(["dispatch", "start", &dispatch, "--pid", &ended.to_string()]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains(&ended.to_string()), "the end of the process is told: {said:?}");
+    assert_eq!(alive(&cli, &dispatch), json!(false));
+    cli.ok(RESTORE);
+    assert_eq!(content(&cli), "one");
 }
 
 /// Ends a dispatch while its process lives.

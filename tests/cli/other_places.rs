@@ -253,7 +253,8 @@ fn a_restore_after_the_repository_was_lost_says_that_its_history_is_gone() {
         fs::remove_file(root.join("text")).expect("a file");
     });
     stop(&project, "main", &root);
-    let told = done(&project, &root, &["undo", "--yes", "--json"]);
+    let told = at(&project, &root, &["undo", "--yes", "--json"]);
+    assert_eq!(told.code, Some(4), "{told:?}");
     assert_eq!(fs::read_to_string(root.join("text")).expect("a file"), "one\n");
     let lost = told.json()["files"]["not_kept"].clone();
     assert!(

@@ -262,7 +262,7 @@ fn while_an_undo_is_under_way_nobody_moves_the_run() {
         let outcome = world.cli.run(undo);
         (outcome, workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect::<Vec<_>>())
     });
-    let typed = ["", "rolling_back", "terminal_phase", "run_not_active", "busy"];
+    let typed = ["", "rolling_back", "terminal_phase", "run_not_active", "stale_phase", "busy"];
     assert!(told.iter().all(|code| typed.contains(&code.as_str())), "{told:?}");
     assert_eq!(sure.code, Some(0), "{sure:?}");
     let between = "SELECT count(*) FROM events WHERE \

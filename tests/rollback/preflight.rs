@@ -331,10 +331,10 @@ fn while_its_executor_lives_a_workflow_is_not_rolled_back() {
 }
 
 #[test]
-fn a_merge_or_a_git_under_way_is_refused_and_the_hint_leaves_git_out() {
+fn a_rebase_or_a_git_under_way_is_refused_and_the_hint_leaves_git_out() {
     let world = story();
-    let head = world.git(&["rev-parse", "HEAD"]);
-    std::fs::write(world.cli.root().join(".git/MERGE_HEAD"), head + "\n").expect("a merge");
+    let rebase = world.cli.root().join(".git/rebase-merge");
+    std::fs::create_dir(&rebase).expect("a rebase");
     let rest = "leave git as it is: --layer=workflow,effects,files";
     for (more, hint) in
         [(&[][..], format!("{rest}\"")), (&["--keep-theirs"], format!("{rest} --keep-theirs\""))]
@@ -344,15 +344,14 @@ fn a_merge_or_a_git_under_way_is_refused_and_the_hint_leaves_git_out() {
         let line = refused(&world, &words, "git_in_progress");
         assert!(line.contains(&hint), "{line}");
     }
-    std::fs::remove_file(world.cli.root().join(".git/MERGE_HEAD")).expect("no merge");
+    std::fs::remove_dir(&rebase).expect("no rebase");
     let lock = world.cli.root().join(".git/index.lock");
     std::fs::write(&lock, "").expect("a lock");
     let line = refused_all(&world, "a", &[], "git_busy");
     let named = format!("when none runs here, remove what one left: rm {}; or {rest}\"", lock.display());
     assert!(line.contains(&format!("wait until git is done, or, {named}")), "{line}");
     std::fs::remove_file(&lock).expect("no lock");
-    std::fs::write(world.cli.root().join(".git/MERGE_HEAD"), world.git(&["rev-parse", "HEAD"]) + "\n")
-        .expect("a merge");
+    std::fs::create_dir(&rebase).expect("a rebase");
     // Who asks for git alone is not told to leave it.
     let words = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,git", "--yes", "--json"];
     let line = refused(&world, &words, "git_in_progress");

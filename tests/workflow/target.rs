@@ -240,7 +240,7 @@ fn what_a_rollback_leaves_as_it_is_is_said_beside_that_it_rolled_back() {
     let world = repository();
     world.steps(&["{id: a, compensate: skip, run: 'echo A > .env; echo b > b; exit 1'}"]);
     let said = world.call("workflow run flow.yaml --on-failure rollback --format text").stdout;
-    assert!(said.contains("not compared: .env: secret"), "{said}");
+    assert!(said.contains("left alone: .env: secret"), "{said}");
     assert_eq!(world.text("b"), "");
     let world = repository();
     world.steps(&["{id: a, compensate: skip, run: 'echo made >> .gitignore; echo 1 > made; exit 1'}"]);

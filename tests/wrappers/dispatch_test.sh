@@ -33,8 +33,10 @@ test_dispatch_create() {
 test_dispatch_start() {
     begin
     dispatch=$(ic dispatch create "$run")
-    call intercore_dispatch_start "$dispatch" 4194304
-    refused 3 invalid_value
+    call intercore_dispatch_start "$dispatch" 4194304 --json
+    done_well
+    expect_json '[.status, .alive]' '["running",false]'
+    dispatch=$(ic dispatch create "$run")
     call intercore_dispatch_start "$dispatch" $$ --json
     done_well
     expect_json '[.status, .pid, .alive]' "[\"running\",$$,true]"

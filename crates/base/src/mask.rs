@@ -16,6 +16,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 mod token;
+mod verdict;
 
 use std::borrow::Cow;
 

@@ -57,7 +57,7 @@ impl Drop for Opened {
     }
 }
 
-/// Opens a file to read it though its owner, the caller, may not. Errors: `ACCES` where that does not help.
+/// Opens a file to read it though its owner, the caller, may not. Errors: `EACCES` where that does not help.
 pub(crate) fn open_file(directory: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
     let opened = Opened::new(directory, name, FileType::RegularFile, READ)?.ok_or(Errno::ACCESS)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -152,10 +152,12 @@ pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec
 /// What the work of a run did, oldest first, what was undone by other rollbacks than `by` excepted.
 pub fn of_run(snapshot: &Snapshot<'_>, run: &RunId, by: Option<&str>) -> Result<Vec<OutsideFile>> {
     let sql = format!(
-        "SELECT {COLUMNS} WHERE d.run_id = $1 AND (d.rolled_back_by IS NULL OR d.rolled_back_by = $2) \
-         ORDER BY o.seq, o.created_at, o.call_id, o.path"
+        "SELECT {COLUMNS} WHERE d.run_id = $1 AND (d.rolled_back_by IS NULL OR d.rolled_back_by = $2)"
     );
-    snapshot.query_all(&sql, &[&run.as_str(), &by.unwrap_or_default()], from_row)
+    let mut files = snapshot.query_all(&sql, &[&run.as_str(), &by.unwrap_or_default()], from_row)?;
+    // Ids of calls are in the order in which they were made; no index has the rows of a run in it.
+    files.sort_by(|a, b| (a.seq, &a.call_id, &a.path).cmp(&(b.seq, &b.call_id, &b.path)));
+    Ok(files)
 }
 
 /// The contents that undos need: of calls that are as young as the oldest checkpoint that is kept.

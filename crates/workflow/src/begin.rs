@@ -207,7 +207,9 @@ pub fn is_rolling_back_a_failure(kernel: &Kernel, reference: &str) -> Result<boo
         let workflow = table::get(snapshot, &run.id)?;
         let begun = ic_journal::table::unfinished_of(snapshot, &run.id)?;
         let reason = begun.and_then(|rollback| rollback.reason).unwrap_or_default();
-        Ok(workflow.failed_step.is_some_and(|step| reason.starts_with(&back::reason_of_failure(&step))))
+        // The workflow itself may not say yet that it failed: the run is closed first.
+        let mut steps = workflow.parsed()?.steps.into_iter();
+        Ok(steps.any(|step| reason.starts_with(&back::reason_of_failure(&step.id))))
     })
 }
 

@@ -235,7 +235,9 @@ impl Workspace<'_> {
                 _ => Known::Changed,
             };
             let reason = now.get(path).or(then.get(path)).map_or("", |gap| gap.reason.as_str());
-            if known == Known::Changed && reason != Reason::Ledger.as_str() {
+            // What a person purged is gone on purpose.
+            let is_meant = [Reason::Ledger, Reason::Purged].iter().any(|meant| reason == meant.as_str());
+            if known == Known::Changed && !is_meant {
                 plan.leave_changed(PathText(path.clone()), reason.to_owned());
             }
         }

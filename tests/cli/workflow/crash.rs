@@ -193,7 +193,7 @@ steps:
     kill(child);
     assert_eq!(status(&project).0, "rolling_back");
     touch(&project, "go");
-    let report = call(&project, "workflow resume @ --yes", 1);
+    let report = call(&project, "workflow resume @ --yes", 0);
     assert_eq!((&report["status"], undone(&report)), (&json!("rolled_back"), vec!["two", "one"]));
     let undone = lines(&project, "undone");
     assert_eq!(

@@ -3,7 +3,7 @@
 use ic_testkit::World;
 
 use super::layers::{
-    bad_configuration, foreign_commits, foreign_file, index_locked, interrupted, living_worker, merging,
+    bad_configuration, foreign_commits, foreign_file, index_locked, interrupted, living_worker, rebasing,
 };
 use super::{FINE, Row, compare, row};
 use crate::story::story;
@@ -24,8 +24,8 @@ fn restore() -> Vec<Row> {
         row("checkpoint restore CHECKPOINT", &[foreign_commits], (1, "foreign_commits")),
         row("checkpoint restore CHECKPOINT --force", &[foreign_commits], FINE),
         row("checkpoint restore CHECKPOINT --strategy files-only", &[foreign_commits], FINE),
-        row("checkpoint restore CHECKPOINT", &[merging], (1, "git_in_progress")),
-        row("checkpoint restore CHECKPOINT --force", &[merging], (1, "git_in_progress")),
+        row("checkpoint restore CHECKPOINT", &[rebasing], (1, "git_in_progress")),
+        row("checkpoint restore CHECKPOINT --force", &[rebasing], (1, "git_in_progress")),
         row("checkpoint restore CHECKPOINT", &[index_locked], (1, "git_busy")),
         row("checkpoint restore CHECKPOINT", &[living_worker], (1, "work_running")),
         row("checkpoint restore CHECKPOINT --force", &[living_worker], FINE),
@@ -49,7 +49,7 @@ fn undo_and_redo() -> Vec<Row> {
         row("checkpoint undo", &[restored], FINE),
         row("checkpoint undo", &[restored, foreign_file], (1, "file_conflict")),
         row("checkpoint undo --force", &[restored, foreign_file], FINE),
-        row("checkpoint undo", &[restored, merging], (1, "git_in_progress")),
+        row("checkpoint undo", &[restored, rebasing], (1, "git_in_progress")),
         row("checkpoint undo", &[restored, living_worker], (1, "work_running")),
         row("checkpoint undo", &[restored, in_the_place_of_a_file], (4, "")),
         row("checkpoint undo --expect-plan 00", &[restored], (1, "plan_changed")),

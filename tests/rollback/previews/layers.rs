@@ -42,8 +42,8 @@ fn all_layers() -> Vec<Row> {
         row("run rollback RUN --to-phase a --layer=all --keep-theirs", &[pivot], (1, "pivot")),
         row("run rollback RUN --to-phase a --layer=all", &[foreign_commits], (1, "foreign_commits")),
         row("run rollback RUN --to-phase a --layer=all --force", &[foreign_commits], FINE),
-        row("run rollback RUN --to-phase a --layer=all", &[merging], (1, "git_in_progress")),
-        row("run rollback RUN --to-phase a --layer=all --force", &[merging], (1, "git_in_progress")),
+        row("run rollback RUN --to-phase a --layer=all", &[rebasing], (1, "git_in_progress")),
+        row("run rollback RUN --to-phase a --layer=all --force", &[rebasing], (1, "git_in_progress")),
         row("run rollback RUN --to-phase a --layer=all", &[index_locked], (1, "git_busy")),
         row("run rollback RUN --to-phase a --layer=all", &[branch_locked], (1, "git_busy")),
         row("run rollback RUN --to-phase a --layer=all", &[living_worker], (1, "work_running")),
@@ -72,7 +72,7 @@ fn undo() -> Vec<Row> {
         row("rollback undo 000000", &[], (3, "rollback_not_found")),
         row("rollback undo ?", &[], (3, "invalid_reference")),
         held(&row("rollback undo ROLLBACK --without-effects", &[rolled_back], (1, "work_running")), owned),
-        row("rollback undo ROLLBACK --without-effects", &[rolled_back, merging], (1, "git_in_progress")),
+        row("rollback undo ROLLBACK --without-effects", &[rolled_back, rebasing], (1, "git_in_progress")),
         row("rollback undo ROLLBACK --without-effects", &[rolled_back, index_locked], (1, "git_busy")),
         row("rollback undo ROLLBACK --without-effects", &[rolled_back, living_worker], (1, "work_running")),
         row("rollback undo ROLLBACK --without-effects", &[rolled_back, interrupted], FINE),
@@ -214,10 +214,9 @@ fn cancelled(world: &World) {
     world.ic(&["run", "cancel", &world.run]);
 }
 
-/// A merge that nobody finished.
-pub(super) fn merging(world: &World) {
-    let head = world.git(&["rev-parse", "HEAD"]);
-    world.write(".git/MERGE_HEAD", &format!("{head}\n"));
+/// A rebase that nobody finished.
+pub(super) fn rebasing(world: &World) {
+    world.write(".git/rebase-merge/head-name", "refs/heads/main\n");
 }
 
 pub(super) fn index_locked(world: &World) {

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use ic_testkit::World;
 
-use super::layers::{bad_configuration, index_locked, living_worker, merging, owned, stopped};
+use super::layers::{bad_configuration, index_locked, living_worker, owned, rebasing, stopped};
 use super::{FINE, Row, compare, held, locked, row};
 use crate::story::story;
 use crate::world::in_git;
@@ -107,8 +107,8 @@ pub(super) fn workflow_rows() -> Vec<Row> {
         row("workflow rollback --force", &[pivoted], FINE),
         row("workflow rollback RUN", &[written_by_others], (1, "file_conflict")),
         row("workflow rollback RUN --force", &[written_by_others], FINE),
-        row("workflow rollback RUN", &[merging], (1, "git_in_progress")),
-        row("workflow rollback RUN --force", &[merging], (1, "git_in_progress")),
+        row("workflow rollback RUN", &[rebasing], (1, "git_in_progress")),
+        row("workflow rollback RUN --force", &[rebasing], (1, "git_in_progress")),
         row("workflow rollback RUN", &[index_locked], (1, "git_busy")),
         row("workflow rollback RUN", &[living_worker], (1, "work_running")),
         row("workflow rollback RUN --force", &[living_worker], FINE),

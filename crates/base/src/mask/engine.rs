@@ -5,11 +5,10 @@ use std::collections::VecDeque;
 use super::MARK;
 use super::before::{Before, KNOWN};
 use super::option::{self, Named, Tool};
-use super::shape::{self, Verdict};
+use super::shape;
 use super::token::Class;
+use super::verdict::{Hidden, Verdict};
 
-/// No private key is longer than this; a key whose end is missing hides no more.
-pub(super) const LONGEST_KEY: usize = 16 * 1024;
 const KEY_END: &[u8] = b"-----END";
 
 /// Escapes that wait for the text before them take no more; what would be beyond is left out.
@@ -37,17 +36,6 @@ enum State {
     /// In the first part of a JSON Web Token, which says how it is signed and is shown; so many bytes of it were.
     Header(usize),
     Hidden(Hidden),
-}
-
-/// How far the part reaches that is hidden.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hidden {
-    /// Over all bytes of a class.
-    Of(Class),
-    /// Over so many bytes.
-    Bytes(usize),
-    /// To the end of a private key, or over so many bytes.
-    Key(usize),
 }
 
 /// What became of the beginning of the input.

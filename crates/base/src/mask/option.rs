@@ -2,9 +2,8 @@
 //! the command of the program alone.
 
 use super::before::Before;
-use super::engine::Hidden;
-use super::shape::Verdict;
 use super::token::Class;
+use super::verdict::{Hidden, Verdict};
 
 /// A program that takes its password so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Where a token begins and how much of it is hidden.
 
 use super::before::Before;
-use super::engine::{Hidden, LONGEST_KEY};
 use super::token::{Class, SHAPES, Shape, shapes};
+use super::verdict::{Hidden, LONGEST_KEY, Verdict};
 
 mod assigned;
 mod http;
@@ -11,19 +11,6 @@ mod phrase;
 use assigned::assigned;
 use http::{authorization, bearer, http_header, query, user};
 use phrase::{azure, identified, login, pair, telegram, thin};
-
-/// What the bytes at a place are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// No token begins here.
-    No,
-    /// That cannot be said yet.
-    More,
-    /// The first part of a JSON Web Token may begin here.
-    Header,
-    /// A token, of which so many bytes are shown.
-    Token { shown: usize, hidden: Hidden },
-}
 
 /// What the first part of a JSON Web Token begins with: `{"` in base64 (RFC 7519).
 pub(super) const HEADER: &[u8] = b"eyJ";

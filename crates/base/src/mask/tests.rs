@@ -216,7 +216,7 @@ fn several_tokens_and_what_is_no_text_between_them() {
 
 #[test]
 fn a_key_without_an_end_hides_so_much_and_no_more() {
-    let text = format!("-----BEGIN PRIVATE KEY-----{}the rest", "x".repeat(super::engine::LONGEST_KEY));
+    let text = format!("-----BEGIN PRIVATE KEY-----{}the rest", "x".repeat(super::verdict::LONGEST_KEY));
     assert_eq!(mask(&text), format!("-----BEGIN PRIVATE KEY-----{MARK}the rest"));
     assert_eq!(mask("-----BEGIN PRIVATE KEY-----\nMII"), format!("-----BEGIN PRIVATE KEY-----{MARK}"));
 }

@@ -171,9 +171,8 @@ fn finish(
     if let Some(refusal) = whole.refusals.first() {
         return Ok(Exit::from(refusal.error.kind()));
     }
-    // Commits of repositories inside of the project stay.
-    let is_left = |tree: &ic_worktree::Report| !tree.parts_left.is_empty() || !tree.repositories.is_empty();
-    let leaves_any = whole.parts.tree.as_ref().is_some_and(is_left) || whole.parts.is_partial();
+    let leaves_parts = whole.parts.tree.as_ref().is_some_and(|tree| !tree.parts_left.is_empty());
+    let leaves_any = leaves_parts || whole.parts.is_partial();
     Ok(match whole.status {
         _ if leaves_any => Exit::Partly,
         LayeredStatus::Planned | LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => Exit::Done,

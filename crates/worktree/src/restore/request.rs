@@ -79,7 +79,21 @@ pub struct Conflict {
 impl Report {
     /// Whether something is not as it was, and cannot be restored: it is named.
     pub fn is_partial(&self) -> bool {
-        self.lacks_any || !self.plan.not_kept.is_empty()
+        self.leaves_any() || !self.plan.not_kept.is_empty()
+    }
+
+    /// Whether a path stays that is not as the checkpoint has it: `plan.skipped` or `repositories` names it.
+    pub fn leaves_any(&self) -> bool {
+        self.lacks_any || !self.plan.left_changed.is_empty()
+    }
+
+    /// Takes paths that something else restored off what stays.
+    pub fn forget_left(&mut self, is_restored: impl Fn(&PathText) -> bool) {
+        self.parts_left.retain(|path| !is_restored(path));
+        self.plan.left_changed.retain(|path| !is_restored(path));
+        if self.status == Status::Partial && self.failed.is_empty() && !self.leaves_any() {
+            self.status = Status::Restored;
+        }
     }
 }
 

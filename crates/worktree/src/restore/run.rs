@@ -154,7 +154,7 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
     let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
     if report.plan.steps.is_empty() && !moves_git {
         workspace.close(open)?;
-        report.status = if report.lacks_any { Status::Partial } else { Status::UpToDate };
+        report.status = if report.leaves_any() { Status::Partial } else { Status::UpToDate };
         return Ok(report);
     }
     workspace.keep_from_git(&report.plan, &sources)?;
@@ -228,8 +228,7 @@ fn plan_report<'w>(
     let meant = Meant { target: &target, strategy, mine: request.mine, is_without: reversed.is_some() };
     let not_compared = workspace.not_compared(&meant, shot, &limits, &plan, passed)?;
     // Beside the work of others it is not meant to be as the target has it.
-    let lacks_any =
-        !plan.left_changed.is_empty() || reversed.is_none() && workspace.lacks_any(&target, &plan)?;
+    let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;
     if request.keep_theirs {
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
     }
@@ -277,7 +276,7 @@ pub(super) fn planned_report(
         differs: Vec::new(),
         work_trees: Vec::new(),
         repositories: Vec::new(),
-        lacks_any: !plan.left_changed.is_empty(),
+        lacks_any: false,
         is_whole: false,
         is_without: false,
         parts_left: Vec::new(),
@@ -291,7 +290,7 @@ impl Report {
     pub(super) fn carried_out(&mut self, done: Done) -> Shot {
         let Done { failed, not_kept, restored_id, left, .. } = done;
         self.restored_id = Some(restored_id);
-        let is_exact = failed.is_empty() && !self.lacks_any;
+        let is_exact = failed.is_empty() && !self.leaves_any();
         self.status = if is_exact { Status::Restored } else { Status::Partial };
         // What failed is as it was: it is no change that was made.
         let paths: BTreeSet<&PathText> = failed.iter().map(|(path, _)| path).collect();
@@ -329,6 +328,8 @@ impl Workspace<'_> {
             report.plan.not_kept.extend(lost);
             report.repositories =
                 self.left_repositories(&report.target, &shot.captured, scope, &report.plan)?;
+            // Their history stays, so it is not as the checkpoint has it.
+            report.lacks_any |= !report.repositories.is_empty();
         }
         Ok(())
     }

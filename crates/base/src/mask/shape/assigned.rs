@@ -4,7 +4,7 @@
 //! `the password is` has to look like one.
 
 use super::super::before::Before;
-use super::super::engine::Hidden;
+use super::super::verdict::Hidden;
 use super::{Class, SHORTEST_ASSIGNED, Verdict, word};
 
 mod join;

@@ -1,7 +1,7 @@
 //! What is said to a server: credentials in headers, and the name and password that `curl` takes.
 
 use super::super::before::Before;
-use super::super::engine::Hidden;
+use super::super::verdict::Hidden;
 use super::assigned::{assigned_value, is_placeholder, line};
 use super::{Class, MOST_BETWEEN, SHORTEST_ASSIGNED, Verdict, begins_word, of_class, open, prefix, word};
 

@@ -1,7 +1,7 @@
 //! Secrets that are told by what stands around them.
 
 use super::super::before::Before;
-use super::super::engine::Hidden;
+use super::super::verdict::Hidden;
 use super::assigned::{is_placeholder, line};
 use super::{Class, Verdict, begins_word, open, word};
 

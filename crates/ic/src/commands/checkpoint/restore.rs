@@ -242,8 +242,6 @@ fn finish(session: &mut Session, report: &Report) -> Result<Exit> {
         return Ok(Exit::from(refusal.kind()));
     }
     // A look ends as the call would.
-    let is_partial = report.status == Status::Partial
-        || (report.dry_run && report.lacks_any)
-        || !report.repositories.is_empty();
+    let is_partial = report.status == Status::Partial || (report.dry_run && report.leaves_any());
     Ok(if is_partial { Exit::Partly } else { Exit::Done })
 }

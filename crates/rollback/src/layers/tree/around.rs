@@ -119,7 +119,7 @@ pub(super) fn foretell_restored(report: &mut Report, work: &Work) {
             *why += "; but the undo of an effect restores it: what is there is saved in a checkpoint first";
         }
     }
-    report.parts_left.retain(|path| !restored.contains(&path.0));
+    report.forget_left(|path| restored.contains(&path.0));
 }
 
 /// Says of the files that undoing effects restored by itself where their content is that stood there before. Returns the changes at those
@@ -159,7 +159,7 @@ pub(super) fn tell_of_restored(
             ),
         });
         for step in restored {
-            report.parts_left.retain(|path| *path != step.path);
+            report.forget_left(|path| *path == step.path);
             let is_usual = is_usual(&step.path.0)?;
             match report.plan.skipped.iter().position(|(path, _)| *path == step.path) {
                 Some(at) if keeps_theirs || !is_usual => {
