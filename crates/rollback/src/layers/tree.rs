@@ -134,7 +134,9 @@ impl<'a> Goal<'a> {
         let workspace = Workspace::of_run(kernel, run, settings)?;
         let strategy = match covered.strategy(&workspace)? {
             // A repository that was made since stays, and is named; there is no state of it to go back to.
-            Strategy::Full if workspace.had_no_repository(&target)? => Strategy::FilesOnly,
+            Strategy::Full if target.pruned_at.is_none() && workspace.had_no_repository(&target)? => {
+                Strategy::FilesOnly
+            }
             strategy => strategy,
         };
         // A plan whose database nobody names is refused by the layer of the rows, which says what to do.

@@ -62,6 +62,8 @@ CREATE INDEX events_of_run ON events (run_id, seq);
 
 CREATE INDEX events_redactions ON events (subject_id) WHERE type = 'redacted';
 
+CREATE INDEX outside_files_of_dispatches ON outside_files (dispatch_id, seq);
+
 CREATE INDEX points_named ON points (kind, name);
 
 CREATE INDEX points_of_run ON points (run_id, seq);
@@ -139,6 +141,8 @@ sqlite_autoindex_dispatch_files_1;
 sqlite_autoindex_dispatches_1;
 
 sqlite_autoindex_event_cursors_1;
+
+sqlite_autoindex_outside_files_1;
 
 sqlite_autoindex_points_1;
 
@@ -330,6 +334,17 @@ CREATE TABLE ledger (
     has_store INTEGER NOT NULL CHECK (has_store IN (0, 1))
 ) STRICT;
 
+CREATE TABLE outside_files (
+    call_id     TEXT NOT NULL REFERENCES calls (id),
+    path        TEXT NOT NULL,
+    dispatch_id TEXT NOT NULL REFERENCES dispatches (id),
+    was         TEXT NOT NULL,
+    became      TEXT,
+    seq         INTEGER NOT NULL,
+    created_at  INTEGER NOT NULL,
+    PRIMARY KEY (call_id, path)
+) STRICT;
+
 CREATE TABLE points (
     run_id        TEXT NOT NULL REFERENCES runs (id),
     kind          TEXT NOT NULL CHECK (kind IN ('step', 'dispatch', 'prompt', 'guard')),
@@ -514,7 +529,7 @@ CREATE TABLE sessions (
     told_seq    INTEGER NOT NULL,
     created_at  INTEGER NOT NULL,
     ended_at    INTEGER
-, spoken_seq INTEGER, queued TEXT) STRICT;
+, spoken_seq INTEGER, queued TEXT, unprompted TEXT) STRICT;
 
 CREATE TABLE state_marks (
     seq      INTEGER PRIMARY KEY,
@@ -635,6 +650,11 @@ END;
 CREATE TRIGGER ledger_keeps_its_id BEFORE UPDATE ON ledger WHEN OLD.has_store = 1
 BEGIN
     SELECT RAISE(ABORT, 'a ledger keeps its id once a store knows it');
+END;
+
+CREATE TRIGGER outside_files_are_not_deleted BEFORE DELETE ON outside_files
+BEGIN
+    SELECT RAISE(ABORT, 'ledger rows are marked, never deleted');
 END;
 
 CREATE TRIGGER points_are_not_deleted BEFORE DELETE ON points
