@@ -363,7 +363,13 @@ fn a_hidden_file_that_an_effect_made_stands_in_nobodys_way() {
         if is_stopped {
             world.ic(&["rollback", "abort", &world.run, "--yes"]);
         } else {
-            undo(&world, &rolled_back.json());
+            let id = rolled_back.json()["rollback_id"].as_str().expect("an id").to_owned();
+            let undone = world.cli.run(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
+            assert_eq!(
+                (undone.code, undone.json()["status"].as_str()),
+                (Some(4), Some("undone")),
+                "{undone:?}"
+            );
         }
         assert_eq!(
             (world.read("other").as_deref(), world.status()),

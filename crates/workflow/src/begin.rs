@@ -205,9 +205,11 @@ pub fn is_rolling_back_a_failure(kernel: &Kernel, reference: &str) -> Result<boo
     kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
-        let begun = ic_journal::table::unfinished_of(snapshot, &run.id)?;
-        let reason = begun.and_then(|rollback| rollback.reason).unwrap_or_default();
-        // The workflow itself may not say yet that it failed: the run is closed first.
+        // The rollback may be finished, while the workflow does not say so yet; and the run is closed before the workflow says that it failed.
+        let begun = ic_journal::table::of_run(snapshot, &run.id)?.pop();
+        let Some(reason) = begun.and_then(|rollback| rollback.reason) else {
+            return Ok(workflow.failed_step.is_some());
+        };
         let mut steps = workflow.parsed()?.steps.into_iter();
         Ok(steps.any(|step| reason.starts_with(&back::reason_of_failure(&step.id))))
     })
