@@ -361,7 +361,8 @@ fn a_hidden_file_that_an_effect_made_stands_in_nobodys_way() {
         // The secret file that the effect made stays, and is named.
         assert_eq!(rolled_back.code, Some(4), "{rolled_back:?}");
         if is_stopped {
-            world.ic(&["rollback", "abort", &world.run, "--yes"]);
+            let aborted = world.cli.run(["rollback", "abort", &world.run, "--yes"]);
+            assert_eq!(aborted.code, Some(4), "{aborted:?}");
         } else {
             let id = rolled_back.json()["rollback_id"].as_str().expect("an id").to_owned();
             let undone = world.cli.run(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
