@@ -8,7 +8,7 @@ use crate::agents::say;
 use crate::blame::{after, before, call, prompt, read, stop, work_of};
 use crate::support::Project;
 
-/// A file of so many numbered lines, in a commit.
+/// A file with this number of numbered lines, in a commit.
 fn with_lines() -> Project {
     let project = in_git();
     project.write("f", &lines(&[]));

@@ -249,7 +249,7 @@ fn an_agent_that_asks_for_an_undo_means_what_it_did_before() {
     }
     say(&project, &asked("p-3", "What is in here?"));
     stops(&project, "p-3");
-    // Somebody else's newer work is not meant.
+    // Newer work of another session is not meant.
     say(&project, &Said::new("codex", "C", "UserPromptSubmit").prompt("q", "Other"));
     in_call(&project, "codex", "C", || project.write("other.txt", "other"));
     say(&project, &Said::new("codex", "C", "Stop"));

@@ -75,6 +75,6 @@ fn of_rollbacks_at_once_to_one_phase_all_succeed() {
     let rollbacks =
         events.as_array().into_iter().flatten().filter(|event| event["kind"] == "rollback").count();
     assert_eq!(rollbacks, 1, "{events}");
-    // Whoever asks for it later, when there is nothing to do, is told so.
+    // A later call, which finds nothing to do, is told so.
     assert_eq!(cli.refused(words), (Some(1), "already_at_phase".to_owned()));
 }

@@ -16,7 +16,7 @@ pub struct Place {
     pub hash: Hash,
 }
 
-/// The event with this number as it is now; `None`: there is none.
+/// The current event with this number; `None`: the ledger has no such event.
 pub fn place(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Place>> {
     snapshot.query_opt("SELECT hash FROM events WHERE seq = $1", &[&seq], |row| {
         Ok(Place { seq, hash: row.get(0)? })

@@ -39,7 +39,7 @@ impl Run {
         let new = path.with_extension(NEW);
         let mut file = private::create_new(&new).ok()?;
         file.write_all(&serde_json::to_vec(line).ok()?).ok()?;
-        // Locked before it has its name: whoever finds it unlocked knows that its process is gone.
+        // Locked before it has its name: a process that finds it unlocked knows that its owner is gone.
         wait(&file, Mode::Exclusive, Duration::ZERO).ok()?.then_some(())?;
         fs::rename(&new, &path).ok()?;
         if let Ok(beating) = file.try_clone() {

@@ -181,7 +181,7 @@ fn go(
             expected.check(&run)?;
             Ok((record(tx, now, &run, outcome, &taken)?, run.project_dir))
         }
-        // Where the run has moved meanwhile, that is why.
+        // The run moved while this call waited: that is the reason to give.
         Err(error) => expected.check(&run::get(tx, &seen.id)?).and(Err(error)),
     })?;
     let was_taken = taken.id().is_some();

@@ -200,7 +200,7 @@ pub fn is_rolling_back(kernel: &Kernel, reference: &str) -> Result<bool> {
     Ok(report.status == Status::RollingBack || run.status == ic_phase::RunStatus::RollingBack)
 }
 
-/// Whether the unfinished rollback of this workflow was begun because a step failed, and not because somebody asked for it.
+/// Whether a failed step began the last rollback of this workflow, and not a person.
 pub fn is_rolling_back_a_failure(kernel: &Kernel, reference: &str) -> Result<bool> {
     kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;

@@ -180,7 +180,7 @@ impl Workspace<'_> {
         }
         let root = RootDir::open(parent)?;
         let before = root.state(name).while_doing(doing)?;
-        // Looked at again just before it changes: what others write meanwhile stays.
+        // Checked again just before it changes: what others wrote since the plan stays.
         let is_expected = || self.outside_now(path, from).is_as(from);
         let still = |now: &Found| *now == before && is_expected();
         if let (Standing::File { mode, .. }, Some(hash)) = (to, to.content()) {

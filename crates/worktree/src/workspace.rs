@@ -33,7 +33,7 @@ pub struct Settings {
     pub busy_timeout: Duration,
     /// The workflow that what is captured along the way belongs to.
     pub workflow: Option<String>,
-    /// When a capture ends before it is whole: of whoever may be killed for taking too long.
+    /// When a capture ends before it is whole: its caller may be killed for taking too long.
     pub limit: Limit,
 }
 

@@ -214,7 +214,7 @@ fn cancelled(world: &World) {
     world.ic(&["run", "cancel", &world.run]);
 }
 
-/// A rebase that nobody finished.
+/// An unfinished rebase.
 pub(super) fn rebasing(world: &World) {
     world.write(".git/rebase-merge/head-name", "refs/heads/main\n");
 }

@@ -92,7 +92,7 @@ fn turn(world: &World, random: &mut Random, model: &mut Model, n: usize) {
         }
         3 => commit(world),
         4 => called(world, agent, n, None, || commit(world)),
-        // The other's shell runs meanwhile, and does nothing here.
+        // The shell of the other one runs at the same time, and does nothing here.
         5 | 6 => {
             let file = model.set(random, Some(agent));
             called(world, (agent + 1) % AGENTS, 1000 + n, None, || {

@@ -23,7 +23,7 @@ pub(super) struct Splitter {
 enum Seen {
     No,
     More,
-    /// An escape of so many bytes.
+    /// An escape, and its length in bytes.
     Escape(usize),
     /// An escape with text in it: its introducer, the text, its end.
     String(usize, usize, usize),

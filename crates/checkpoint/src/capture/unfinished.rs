@@ -1,4 +1,4 @@
-//! What captures have read that did not end: killed by whoever called them, or ended by their limit.
+//! What unfinished captures have read: their caller killed them, or their limit ended them.
 //!
 //! A stat cache is written by a capture that is whole. Until then each file that was read, and may be trusted, is written down here by what
 //! tells its state from another, with the hash of its content: the next capture does not read it again. That the store has the content is

@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    /// A length of so many bytes.
+    /// A length in bytes.
     fn length(&mut self, bytes: usize) -> Option<usize> {
         self.take(bytes).map(|bytes| bytes.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
     }

@@ -59,7 +59,7 @@ impl Layer for Tree {
             around::foretell_restored(&mut report, work);
             Vec::new()
         };
-        // What effects restored by themselves is no part of the work any more.
+        // What effects restored by themselves no longer counts as left.
         let Report { plan, parts_left, .. } = &mut report;
         parts_left.retain(|path| plan.skipped.iter().any(|(skipped, _)| skipped == path));
         let detail = goal.detail(&own, parts_left.len())?;
@@ -133,7 +133,7 @@ impl<'a> Goal<'a> {
         require_whole_project(covered, &target, "roll the run back alone: --layer=workflow")?;
         let workspace = Workspace::of_run(kernel, run, settings)?;
         let strategy = match covered.strategy(&workspace)? {
-            // A repository that was made since stays, and is named; there is no state of it to go back to.
+            // A repository that was made since stays, and is named: the checkpoint has no state of it.
             Strategy::Full if target.pruned_at.is_none() && workspace.had_no_repository(&target)? => {
                 Strategy::FilesOnly
             }

@@ -85,7 +85,7 @@ pub(super) fn kept(conflicts: &[Conflict], differences: &[Difference]) -> Vec<Ve
 /// What of a plan is still open.
 #[derive(Default)]
 pub(super) struct Rest {
-    /// The conflicts that nobody has decided.
+    /// The undecided conflicts.
     pub(super) conflicts: Vec<Conflict>,
     /// The merged texts that the plan needs.
     pub(super) texts: Vec<Vec<u8>>,

@@ -138,7 +138,7 @@ fn shrink(workspace: &Workspace<'_>, request: &Request, max_size: u64, swept: Pr
         let Some(max_age) = age_of_oldest(workspace, request)? else { break };
         let policy = Policy { max_age, ..request.policy };
         last = prune(workspace, &Request { policy, ..*request })?;
-        // What was kept within the last minute stays, whoever needs it: the next sweep gives it back.
+        // What was kept within the last minute stays, because a writer may still need it: the next sweep frees it.
         if last.swept.bytes == 0 {
             break;
         }

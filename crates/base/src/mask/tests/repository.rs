@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::super::mask;
 
-/// Of so many lines one may be taken for a secret.
+/// At most one in this number of lines may be masked wrongly.
 const LINES_A_MISTAKE: usize = 10_000;
 
 /// Tests and their fixtures have what looks like secrets, on purpose.

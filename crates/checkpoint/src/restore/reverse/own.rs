@@ -16,7 +16,7 @@ pub type Pair = (Option<State>, Option<State>);
 pub struct Own {
     /// By path, oldest first. Neighbours that meet are one.
     pub(super) changes: BTreeMap<Vec<u8>, Vec<Pair>>,
-    /// Paths that changed meanwhile and stay.
+    /// Paths that changed during the work and stay.
     pub(super) stays: BTreeMap<Vec<u8>, Stay>,
     /// Paths that changed while the work was under way and did nothing, and what is to be said of those that it never changed.
     pub(super) beside: BTreeMap<Vec<u8>, String>,
@@ -104,12 +104,12 @@ impl Own {
         self.stays.insert(path, Stay::Shared(why.to_owned()));
     }
 
-    /// Leaves a path as it is at which others changed something.
+    /// Leaves a path unchanged where others changed something.
     pub fn leave(&mut self, path: Vec<u8>, why: &str) {
         self.stays.entry(path).or_insert_with(|| Stay::Theirs(why.to_owned()));
     }
 
-    /// Leaves a path as it is though the work changed it.
+    /// Leaves a path unchanged although the work changed it.
     pub fn leave_part(&mut self, path: Vec<u8>, why: &str) {
         self.stays.entry(path).or_insert_with(|| Stay::Part(why.to_owned()));
     }
