@@ -21,10 +21,10 @@ fn at_once(cli: &Cli, count: usize, words: &[&str]) -> Vec<Outcome> {
             command.spawn().expect("start ic")
         })
         .collect();
+    // What a writer asks for first, of a file and of a server.
+    let asks = |log: &str| log.contains("BEGIN IMMEDIATE") || log.contains("FOR UPDATE");
     for n in 0..count {
-        wait_for("a call that waits", || {
-            std::fs::read_to_string(log(n)).is_ok_and(|log| log.contains("BEGIN IMMEDIATE"))
-        });
+        wait_for("a call that waits", || std::fs::read_to_string(log(n)).is_ok_and(|log| asks(&log)));
     }
     drop(held);
     children.into_iter().map(Outcome::at_end_of).collect()
