@@ -51,3 +51,34 @@ fn what_an_undo_restored_is_in_the_way_of_no_further_undo() {
         }
     }
 }
+
+#[test]
+fn undo_redo_and_the_undo_of_one_dispatch_follow_each_other_in_any_order() {
+    let project = in_git();
+    let place = project.root().to_str().expect("text").to_owned();
+    for n in 1..=2 {
+        prompt(&project, "s", &n.to_string(), || project.write(&format!("f{n}"), "x\n"));
+    }
+    let log = project.json("log");
+    let first =
+        log.as_array().and_then(|all| all.last()).map(|one| one["reference"].clone()).expect("an entry");
+    let alone = format!("undo --dispatch {} --yes", first.as_str().expect("text"));
+    let there = || ["f1", "f2"].map(|name| project.root().join(name).exists());
+    for (line, left) in [
+        ("undo --yes", [true, false]),
+        ("redo --yes", [true, true]),
+        (&alone, [false, true]),
+        ("redo --yes", [true, true]),
+        ("undo --yes", [true, false]),
+        (&alone, [false, false]),
+        ("redo --yes", [true, false]),
+        ("redo --yes", [true, true]),
+        (&alone, [false, true]),
+        // Back to before the second prompt, where the first one stood.
+        ("undo --yes", [true, false]),
+    ] {
+        project.ok(&format!("-C {place} {line}"));
+        assert_eq!(there(), left, "after {line}");
+    }
+    project.cli.assert_sound("after all of it");
+}

@@ -52,7 +52,11 @@ impl Project {
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let arguments: Vec<S> = arguments.into_iter().collect();
         // A call that makes several ids must not meet those of the next one.
-        let step = match arguments.first().and_then(|word| word.as_ref().to_str()) {
+        let mut words = arguments.iter().filter_map(|word| word.as_ref().to_str()).peekable();
+        while words.next_if_eq(&"-C").is_some() {
+            words.next();
+        }
+        let step = match words.next() {
             Some("workflow") => 64,
             Some("checkpoint" | "rewind" | "undo" | "redo") => 16,
             _ => 1,
