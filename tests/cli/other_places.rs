@@ -262,3 +262,97 @@ fn a_restore_after_the_repository_was_lost_says_that_its_history_is_gone() {
         "{lost}"
     );
 }
+
+/// What a client of one session says of a call, wherever the client is.
+fn tool((session, place): (&str, &Path), (name, id): (&str, &str), input: &Value) -> [Said; 2] {
+    ["PreToolUse", "PostToolUse"].map(|event| {
+        let mut said = said(session, event, place).with("tool_name", name).with("tool_use_id", id);
+        said.payload["tool_input"] = input.clone();
+        said
+    })
+}
+
+fn use_tool(project: &Project, at: (&str, &Path), named: (&str, &str), input: &Value, deed: impl FnOnce()) {
+    let [before, after] = tool(at, named, input);
+    assert_eq!(say(project, &before), Value::Null);
+    deed();
+    say(project, &after);
+}
+
+#[test]
+fn a_session_that_moves_into_another_work_tree_is_undone_in_each() {
+    for how in ["directory", "edit", "cd"] {
+        for begins_inside in [false, true] {
+            let (project, inner) = with_inner(true);
+            let root = project.root().to_owned();
+            let (home, away) =
+                if begins_inside { (inner.clone(), root.clone()) } else { (root.clone(), inner.clone()) };
+            prompt(&project, "s", &home);
+            use_tool(&project, ("s", &home), ("Bash", "1"), &json!({ "command": "make" }), || {
+                write(&home, "at-home", "h\n");
+            });
+            let file = away.join("away").to_string_lossy().into_owned();
+            let (place, input) = match how {
+                "directory" => (&away, ("Bash", json!({ "command": "make" }))),
+                "edit" => (&home, ("Write", json!({ "file_path": file, "content": "a\n" }))),
+                _ => (&home, ("Bash", json!({ "command": format!("cd '{}' && make", away.display()) }))),
+            };
+            use_tool(&project, ("s", place), (input.0, "2"), &input.1, || {
+                write(&away, "away", "a\n");
+                if how != "edit" {
+                    write(&away, "base", "changed\n");
+                }
+            });
+            stop(&project, "s", place);
+            say(&project, &said("s", "SessionEnd", place));
+            let when = format!("{how}, begun inside: {begins_inside}");
+
+            let plan = at(&project, &home, &["undo", "--dry-run", "--json"]);
+            let there = plan.json()["warnings"].to_string();
+            assert!(
+                there.contains("other_place") && there.contains(&*away.to_string_lossy()),
+                "{when}: {plan:?}"
+            );
+            let undone = at(&project, &home, &["undo", "--yes", "--json"]);
+            assert_eq!(undone.code, Some(4), "{when}: something stays, and is named: {undone:?}");
+            assert_eq!((home.join("at-home").exists(), away.join("away").exists()), (false, true), "{when}");
+
+            let undone = at(&project, &away, &["undo", "--yes", "--json"]);
+            assert_eq!(undone.code, Some(0), "{when}: nothing is left elsewhere: {undone:?}");
+            assert!(!away.join("away").exists(), "{when}");
+            assert_eq!(fs::read_to_string(away.join("base")).expect("a file"), "base\n", "{when}");
+            done(&project, &away, &["redo", "--yes"]);
+            done(&project, &home, &["redo", "--yes"]);
+            assert!(home.join("at-home").exists() && away.join("away").exists(), "{when}");
+            project.cli.assert_sound(&when);
+        }
+    }
+}
+
+#[test]
+fn a_subagent_in_a_work_tree_of_its_own_is_undone_there() {
+    let (project, inner) = with_inner(false);
+    let root = project.root().to_owned();
+    prompt(&project, "s", &root);
+    let [before, after] = tool(("s", &inner), ("Bash", "1"), &json!({ "command": "make" }));
+    let of_agent = |said: Said| said.with("agent_id", "a1").with("agent_type", "builder");
+    assert_eq!(say(&project, &of_agent(before)), Value::Null);
+    write(&inner, "away", "a\n");
+    say(&project, &of_agent(after));
+    say(&project, &of_agent(said("s", "SubagentStop", &inner)));
+    stop(&project, "s", &root);
+    done(&project, &inner, &["undo", "--yes"]);
+    assert!(!inner.join("away").exists());
+    // What was undone there goes no further there, and the next prompt does.
+    let [before, _] = tool(("s", &inner), ("Bash", "2"), &json!({ "command": "make" }));
+    assert!(say(&project, &before).to_string().contains("undone"));
+    let next = |said: Said| said.with("prompt_id", "p-2");
+    say(&project, &next(said("s", "UserPromptSubmit", &root)));
+    let [before, after] = tool(("s", &inner), ("Bash", "3"), &json!({ "command": "make" }));
+    assert_eq!(say(&project, &next(before)), Value::Null);
+    write(&inner, "again", "a\n");
+    say(&project, &next(after));
+    say(&project, &next(said("s", "Stop", &root)));
+    done(&project, &inner, &["undo", "--yes"]);
+    assert!(!inner.join("again").exists());
+}

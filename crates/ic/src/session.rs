@@ -161,7 +161,11 @@ impl Session {
     /// In the shell of a coding agent `@` means the run of its session, and what is written is written for the prompt that it works on.
     fn join_session(&self, kernel: &mut Kernel) -> Result<()> {
         let Some((client, client_id)) = &self.environment.session else { return Ok(()) };
-        let teller = hooks::Teller { client, client_id };
+        // In another place than the one that the session began in, what it does there is meant.
+        let there = ic_session::places::at;
+        let known = kernel.read(|snapshot| there(snapshot, client, client_id, &kernel.project.root))?;
+        let client_id = known.map_or(client_id.clone(), |known| known.client_id);
+        let teller = hooks::Teller { client, client_id: &client_id };
         let named =
             kernel.caller.as_ref().filter(|caller| !caller.explicit).map(|caller| caller.reference.as_str());
         let found = kernel.read(|snapshot| {
@@ -205,7 +209,7 @@ impl Session {
         const TOOL: &str = "undo";
         kernel.read(|snapshot| {
             let known = match &self.environment.session {
-                Some((client, id)) => ic_session::by_client(snapshot, client, id)?,
+                Some((client, id)) => ic_session::places::at(snapshot, client, id, &kernel.project.root)?,
                 None if self.environment.is_mcp => {
                     ic_session::that_calls(snapshot, &kernel.project.root, TOOL)?
                 }

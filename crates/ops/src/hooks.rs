@@ -14,6 +14,7 @@ mod commits;
 mod first_look;
 pub mod guard;
 mod hold;
+pub mod places;
 mod prompts;
 mod queued;
 mod sessions;

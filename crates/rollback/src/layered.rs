@@ -98,6 +98,7 @@ pub fn roll_back(
         refusals: Vec::new(),
         rows_stay: begun.rows_stay,
         git_stays: begun.git_stays,
+        elsewhere: begun.elsewhere,
     })
 }
 
@@ -201,8 +202,7 @@ fn fence(
     planned: LayeredRollback,
     request: &LayeredRequest<'_>,
 ) -> Result<LayeredRollback> {
-    let LayeredRollback { rollback: before, layers, mut parts, status, steps, rows_stay, git_stays, .. } =
-        planned;
+    let LayeredRollback { rollback: before, layers, mut parts, .. } = planned;
     let (rollback, effects) = saga.write(|tx, now| {
         // Planned again under the write lock: the run may have recorded more while the tree was looked at.
         let again = super::apply::planned_by_cut(saga.kernel, tx, &request.base)?;
@@ -256,5 +256,5 @@ fn fence(
     })?;
     parts.effects = effects;
     let refusals = Vec::new();
-    Ok(LayeredRollback { rollback, layers, parts, status, steps, refusals, rows_stay, git_stays })
+    Ok(LayeredRollback { rollback, layers, parts, refusals, ..planned })
 }

@@ -12,6 +12,7 @@ pub mod code;
 pub mod compensation;
 mod covered;
 mod cut;
+mod elsewhere;
 mod events;
 mod execute;
 mod layered;

@@ -151,6 +151,15 @@ pub struct LayeredRollback {
     pub rows_stay: Option<Warning>,
     /// What is to be said of git's state that stays, though everything was to go back.
     pub git_stays: Option<Warning>,
+    /// What the same prompts changed in other places, where it stays.
+    pub elsewhere: Vec<Warning>,
+}
+
+impl LayeredRollback {
+    /// What is to be said of what stays, beside what the layers say.
+    pub fn stays(&self) -> impl Iterator<Item = &Warning> {
+        self.rows_stay.iter().chain(&self.git_stays).chain(&self.elsewhere)
+    }
 }
 
 /// Why the real call would be refused.

@@ -12,6 +12,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::covered::Covered;
+use super::elsewhere;
 use super::layers::{self, Site, Work};
 use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Rollback};
 use super::outside_change::OutsideChange;
@@ -48,6 +49,11 @@ pub(super) fn plan(
     let is_everything = request.layers.is_everything(request.base.to);
     let rows_stay =
         if is_everything { layers::rows_that_stay(kernel, layers, rollback.plan.cut.seq)? } else { None };
+    let elsewhere = if layers.contains(&Name::Files) {
+        kernel.read(|snapshot| elsewhere::changed(snapshot, &rollback.plan))?
+    } else {
+        Vec::new()
+    };
     Ok(LayeredRollback {
         rollback,
         layers: layers.to_vec(),
@@ -57,6 +63,7 @@ pub(super) fn plan(
         refusals: refused,
         rows_stay,
         git_stays: is_everything.then(|| git_stays(settings, &root)).flatten(),
+        elsewhere,
     })
 }
 

@@ -9,6 +9,7 @@
 pub mod attribution;
 pub mod call;
 pub mod outside;
+pub mod places;
 mod prompt;
 mod shell_targets;
 mod table;

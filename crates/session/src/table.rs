@@ -183,6 +183,16 @@ pub fn by_client(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Resu
     snapshot.query_opt(&sql, &[&client, &client_id], from_row)
 }
 
+/// The sessions of a client whose names begin with this text, oldest first.
+pub(crate) fn named_from(snapshot: &Snapshot<'_>, client: &str, text: &str) -> Result<Vec<Session>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions WHERE client = $1 AND client_id >= $2 AND client_id < $3 ORDER BY seq"
+    );
+    // No text sorts after the last of all characters. What a server sorts otherwise is left out here.
+    let all = snapshot.query_all(&sql, &[&client, &text, &format!("{text}\u{10FFFF}")], from_row)?;
+    Ok(all.into_iter().filter(|one| one.client_id.starts_with(text)).collect())
+}
+
 /// The session whose prompt a dispatch is, or began it.
 pub fn of_work(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<Option<Session>> {
     let sql = format!(
@@ -210,7 +220,10 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Session> {
         && matches!(error.code(), Code::SessionNotFound | Code::InvalidReference)
         && text.len() >= SHORT
     {
-        let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client_id >= $1 AND client_id < $2 LIMIT 2");
+        // The one that its client began: its rows of other places begin with the same name.
+        let sql = format!(
+            "SELECT {COLUMNS} FROM sessions WHERE client_id >= $1 AND client_id < $2 AND client_id NOT LIKE '% %' LIMIT 2"
+        );
         // No text sorts after the last of all characters.
         let after = format!("{text}\u{10FFFF}");
         if let [one] = snapshot.query_all(&sql, &[&text, &after], from_row)?.as_slice() {

@@ -330,6 +330,7 @@ fn what_stays(whole: &LayeredRollback) -> Markup {
         && work_trees.is_empty()
         && effects.is_empty()
         && whole.rows_stay.is_none()
+        && whole.elsewhere.is_empty()
     {
         return EMPTY;
     }
@@ -346,6 +347,7 @@ fn what_stays(whole: &LayeredRollback) -> Markup {
                 @for (path, why) in unknown.iter().take(SHOWN) { (left(path, why)) }
                 @for (path, why) in work_trees.iter().take(SHOWN) { (left(path, why)) }
                 @if let Some(rows) = &whole.rows_stay { li { (Shown(&rows.message)) } }
+                @for place in whole.elsewhere.iter().take(SHOWN) { li { (Shown(&place.message)) } }
             }
             (more(skipped.len().max(lost.len()).max(unknown.len()).max(work_trees.len())))
         }

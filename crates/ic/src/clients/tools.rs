@@ -113,6 +113,8 @@ pub(crate) struct Call {
     pub(crate) paths: Vec<String>,
     /// Those of them that lie outside of it, absolute and without links.
     pub(crate) outside: Vec<PathBuf>,
+    /// All files that it names, absolute.
+    pub(crate) files: Vec<PathBuf>,
     /// The line for a shell that it runs.
     pub(crate) command: Option<String>,
     /// The directory that it runs in.
@@ -141,6 +143,8 @@ impl Call {
             .map(|file| (directory, file))
             .chain(patched(&command).map(|file| (runs_in.as_path(), file)))
             .collect();
+        let whole = files.iter().filter(|(_, file)| !file.contains("://"));
+        let whole = whole.map(|(from, file)| plain(&from.join(file))).collect();
         let named = files.iter().filter_map(|(from, file)| below(from, file, root));
         let mut outside: Vec<PathBuf> = files
             .iter()
@@ -158,7 +162,7 @@ impl Call {
         };
         let quoted = || Some(words?.into_iter().map(shell_word).collect::<Vec<_>>().join(" "));
         let command = shell.or_else(quoted).filter(|line| !line.trim_start().starts_with(PATCH));
-        Self { line, paths, outside, command, directory: runs_in }
+        Self { line, paths, outside, files: whole, command, directory: runs_in }
     }
 }
 
@@ -185,7 +189,7 @@ fn below(directory: &Path, file: &str, root: &Path) -> Option<String> {
 }
 
 /// A path without `.` and `..`.
-fn plain(path: &Path) -> PathBuf {
+pub(crate) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

@@ -2,6 +2,7 @@
 
 mod guard;
 mod payload;
+mod places;
 mod unsent;
 
 use std::io::{Read, Write};
@@ -157,8 +158,28 @@ impl Hook {
             }
             Err(error) => (None, vec![warning(&error)]),
         };
+        let limit = kept.as_ref().map(|kept| kept.limit.clone()).unwrap_or_default();
         let hearing = Hearing { event: &self.event, session, kernel: &kernel, teller, client, payload, kept };
-        let mut said = Said { answer: None, warnings };
+        let mut said = Said { warnings, ..Said::default() };
+        if occasion == Occasion::BeforeCall
+            && let Some(why) = places::refusal(&hearing)?
+        {
+            said.answer = Some(client.refuse(&why));
+            return Ok(said);
+        }
+        hearing.hear(occasion, &mut said)?;
+        if !said.is_refused {
+            let told = places::Told { event: &self.event, session, teller, client, payload, limit };
+            told.elsewhere(&mut kernel, occasion, &mut said)?;
+        }
+        Ok(said)
+    }
+}
+
+impl Hearing<'_> {
+    /// Tells of an event where the session began.
+    fn hear(&self, occasion: Occasion, said: &mut Said) -> Result<()> {
+        let (hearing, client, payload) = (self, self.client, self.payload);
         match occasion {
             Occasion::SessionBegins => {
                 let given = hearing.given(&mut said.warnings)?;
@@ -166,8 +187,8 @@ impl Hook {
                     said.answer = Some(Client::tell(&self.event, &hearing.welcome(&given)?));
                 }
             }
-            Occasion::Prompt => hearing.prompt(&mut said)?,
-            Occasion::BeforeCall => hearing.before_call(&mut said)?,
+            Occasion::Prompt => hearing.prompt(said)?,
+            Occasion::BeforeCall => hearing.before_call(said)?,
             Occasion::AfterCall => said.warnings.extend(hearing.after_call()?),
             // Of a subagent, whatever its client calls it: the prompt's work goes on.
             Occasion::SubagentStops | Occasion::Stops | Occasion::SessionEnds
@@ -176,10 +197,10 @@ impl Hook {
                 said.warnings.extend(hearing.subagent_stops()?);
             }
             Occasion::SubagentStops => {}
-            Occasion::Stops => hearing.stops(&mut said)?,
+            Occasion::Stops => hearing.stops(said)?,
             Occasion::SessionEnds => hearing.session_ends()?,
         }
-        Ok(said)
+        Ok(())
     }
 }
 
@@ -245,6 +266,7 @@ impl Hearing<'_> {
     fn before_call(&self, said: &mut Said) -> Result<()> {
         if let Some(news) = self.news()? {
             said.answer = Some(self.client.refuse(&news));
+            said.is_refused = true;
             return Ok(());
         }
         if !tools::may_write(self.payload.tool()) {
@@ -255,7 +277,10 @@ impl Hearing<'_> {
         let begun =
             self.told(guard, |told| calls::begin(self.kernel, self.teller, told, self.kept.as_ref()))?;
         match begun {
-            Begun::Refused(why) => said.answer = Some(self.client.refuse(&why)),
+            Begun::Refused(why) => {
+                said.answer = Some(self.client.refuse(&why));
+                said.is_refused = true;
+            }
             Begun::Doubtful(why, more) => {
                 said.answer = Some(guard::doubt(self.client, guard, &why));
                 said.warnings.extend(more);
@@ -276,6 +301,7 @@ impl Hearing<'_> {
     fn told<T>(&self, guard: Guard, hand_on: impl FnOnce(&Told<'_>) -> Result<T>) -> Result<T> {
         let (kernel, payload) = (self.kernel, self.payload);
         let call = payload.call(&kernel.project.directory, &kernel.project.root);
+        let outside = places::without_places(call.outside.clone(), kernel);
         let guarded = guard::guarded(&call, guard, self.session.home());
         let given = self.given(&mut Vec::new())?;
         let call_id = payload.text("tool_use_id").map(plain_id);
@@ -287,7 +313,7 @@ impl Hearing<'_> {
             tool: self.payload.tool(),
             line: &call.line,
             paths: &call.paths,
-            outside: &call.outside,
+            outside: &outside,
             transcript: payload.text("transcript_path").map(Path::new),
             run: given.run.as_ref(),
             guarded,
@@ -306,6 +332,7 @@ impl Hearing<'_> {
             && let Some(why) = hooks::hold(self.kernel, self.teller, self.kept.as_ref())?
         {
             said.answer = Some(self.client.hold(&why));
+            said.is_refused = true;
             return Ok(());
         }
         let count = |start: Option<u64>| self.transcript("transcript_path")?.tokens_since(start?);
@@ -372,6 +399,8 @@ impl Hearing<'_> {
 struct Said {
     /// What the client is told.
     answer: Option<Value>,
+    /// Whether the call is refused, or the stop is held back: neither happens.
+    is_refused: bool,
     /// What went less well, for the log.
     warnings: Vec<Warning>,
 }

@@ -131,8 +131,7 @@ impl Rolling<'_> {
             if !session.confirm(false, &question, || Ok(views::rollback::layered::plan(&preview)))? {
                 return Ok(Exit::No);
             }
-            session.output.warn_all(&preview.rows_stay);
-            session.output.warn_all(&preview.git_stays);
+            session.output.warn_all(preview.stays());
             // Nothing else is done than what was shown.
             sure.expect_plan = Some(&preview.rollback.plan_hash);
         }
@@ -163,8 +162,7 @@ fn finish(
     settings: &Settings,
     whole: &LayeredRollback,
 ) -> Result<Exit> {
-    session.output.warn_all(&whole.rows_stay);
-    session.output.warn_all(&whole.git_stays);
+    session.output.warn_all(whole.stays());
     let record = RollbackJson::from(whole);
     let files_alone = files_alone(kernel, settings, whole);
     session.output.record(&record, || views::rollback::layered::layered(whole, files_alone.as_ref()))?;
@@ -172,7 +170,7 @@ fn finish(
         return Ok(Exit::from(refusal.error.kind()));
     }
     let leaves_parts = whole.parts.tree.as_ref().is_some_and(|tree| !tree.parts_left.is_empty());
-    let leaves_any = leaves_parts || whole.parts.is_partial();
+    let leaves_any = leaves_parts || whole.parts.is_partial() || !whole.elsewhere.is_empty();
     Ok(match whole.status {
         _ if leaves_any => Exit::Partly,
         LayeredStatus::Planned | LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => Exit::Done,

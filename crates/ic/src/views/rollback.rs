@@ -198,7 +198,7 @@ impl From<&LayeredRollback> for RollbackJson {
             refusal: whole.refusals.first().map(|refusal| RefusalJson::from(&refusal.error)),
             refusals: whole.refusals.iter().map(DecidedJson::from).collect(),
             resume: id.filter(|_| is_stopped).map(|id| next_command(id, &whole.steps)),
-            warnings: whole.rows_stay.iter().chain(&whole.git_stays).map(WarningJson::from).collect(),
+            warnings: whole.stays().map(WarningJson::from).collect(),
             status: whole.status.as_str(),
             ..Self::from(&whole.rollback)
         }

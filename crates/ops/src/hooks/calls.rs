@@ -244,7 +244,11 @@ fn outside_files(
 }
 
 /// The prompt that a call is made for: the one that the client names, else the newest of the session.
-fn prompt_of(snapshot: &Snapshot<'_>, teller: Teller<'_>, prompt_id: Option<&str>) -> Result<Option<Prompt>> {
+pub(super) fn prompt_of(
+    snapshot: &Snapshot<'_>,
+    teller: Teller<'_>,
+    prompt_id: Option<&str>,
+) -> Result<Option<Prompt>> {
     let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
         return Ok(None);
     };

@@ -254,7 +254,8 @@ fn own_run(kernel: &Kernel, teller: Teller<'_>) -> NewRun {
 
 /// The beginning of a client's name of a session: enough to tell two of them apart.
 fn short_of(client_id: &str) -> &str {
-    client_id.get(..8).unwrap_or(client_id)
+    let own = session::places::own_name(client_id);
+    own.get(..8).unwrap_or(own)
 }
 
 /// Ends what a prompt began, if it still runs: the agent was interrupted, and a person typed again.

@@ -54,7 +54,7 @@ pub(super) fn alone(
     let call = payload.call(&session.directory, root);
     let why = guarded(&call, guard, session.home()).and_then(|guarded| guarded.doubt(root));
     let why = why.ok_or(error)?;
-    Ok(Said { answer: Some(doubt(client, guard, &why)), warnings })
+    Ok(Said { answer: Some(doubt(client, guard, &why)), warnings, ..Said::default() })
 }
 
 /// What becomes of a call that destroys what cannot be undone. Who cannot be asked is refused, and told what decides.

@@ -1,0 +1,221 @@
+//! The places that a session works in beside the one that it began in: other work trees of the repository. What happens in one is captured
+//! there, whichever place the session began in.
+
+use std::path::{Path, PathBuf};
+
+use ic_checkpoint::capture::Limit;
+use ic_kernel::Kernel;
+use ic_ops::hooks::{self, Teller, calls, places, subagents};
+use ic_phase::resolve::Project;
+use ic_session::places::name_in;
+use ic_store::other_work_trees;
+use ic_worktree::Settings;
+
+use super::payload::Payload;
+use super::{Begun, Guard, Hearing, PATIENCE, Said};
+use crate::clients::{Client, Occasion, tools};
+use crate::commands::prelude::*;
+
+/// No call works in more places than so many.
+const MOST: usize = 8;
+
+/// The other work trees that a call works in, as far as it says so: the directory that it runs in, the files that it names, and what its line
+/// for a shell names.
+fn of_call(payload: &Payload<'_>, directory: &Path, home: &Path) -> Vec<PathBuf> {
+    let mut others: Vec<PathBuf> = other_work_trees(home).into_iter().map(|one| one.top).collect();
+    others.retain(|top| top.is_dir());
+    // One of another repository has no place on that record.
+    others.extend(other_above(directory, home));
+    if others.is_empty() {
+        return others;
+    }
+    // One may lie in another: the inner one is meant.
+    others.sort_by_key(|top| std::cmp::Reverse(top.components().count()));
+    let inner = |path: &Path| {
+        let own = home.components().count();
+        let top = others.iter().find(|top| path.starts_with(top))?;
+        (!path.starts_with(home) || top.components().count() > own).then(|| top.clone())
+    };
+    let call = payload.call(directory, home);
+    let mut named: Vec<PathBuf> = call.files.clone();
+    named.push(real(&call.directory));
+    named.extend(call.command.as_deref().map(|line| in_line(line, &call.directory)).unwrap_or_default());
+    let mut found: Vec<PathBuf> = named.iter().filter_map(|path| inner(path)).collect();
+    found.sort_unstable();
+    found.dedup();
+    found.truncate(MOST);
+    found
+}
+
+/// The work tree of another repository, below the root, that a directory lies in.
+fn other_above(directory: &Path, home: &Path) -> Option<PathBuf> {
+    let directory = real(directory);
+    let below = directory.ancestors().take_while(|above| *above != home && above.starts_with(home));
+    below.filter(|above| ic_store::is_linked_work_tree(above)).last().map(Path::to_owned)
+}
+
+/// What the words of a line for a shell name, each from the directory that the line went to before.
+fn in_line(line: &str, directory: &Path) -> Vec<PathBuf> {
+    const LONGEST: usize = 1_000;
+    let is_end =
+        |c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(' | ')' | '<' | '>' | '=' | '`');
+    let (mut at, mut goes, mut found) = (directory.to_owned(), false, Vec::new());
+    let words = line.split(is_end).map(|word| word.trim_matches(['"', '\''])).filter(|word| !word.is_empty());
+    for word in words.take(LONGEST) {
+        let path = real(&at.join(word));
+        if goes {
+            at.clone_from(&path);
+        }
+        goes = matches!(word, "cd" | "pushd");
+        found.push(path);
+    }
+    found
+}
+
+/// A path without links, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    let plain = tools::plain(path);
+    let known = plain.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)));
+    known.map_or(plain.clone(), |(above, known)| match plain.strip_prefix(above) {
+        Ok(rest) if !rest.as_os_str().is_empty() => known.join(rest),
+        _ => known,
+    })
+}
+
+/// A session as it is in one place.
+struct There {
+    name: String,
+    place: PathBuf,
+}
+
+/// Why a call may not be made that works in another place: what its prompt did there was undone.
+pub(super) fn refusal(hearing: &Hearing<'_>) -> Result<Option<String>> {
+    let (kernel, teller) = (hearing.kernel, hearing.teller);
+    let all = places::elsewhere(kernel, teller)?;
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let Some(key) = places::key(kernel, teller, hearing.payload.prompt_id())? else { return Ok(None) };
+    for (name, _) in all {
+        let there = Teller { client: teller.client, client_id: &name };
+        if !places::has_prompt(kernel, there, &key)? {
+            continue;
+        }
+        if let Some(why) = hooks::refusal(kernel, there, Some(&key), hearing.payload.agent_id())? {
+            return Ok(Some(why));
+        }
+    }
+    Ok(None)
+}
+
+/// What is told of an event, wherever.
+pub(super) struct Told<'t> {
+    pub(super) event: &'t str,
+    pub(super) session: &'t Session,
+    pub(super) teller: Teller<'t>,
+    pub(super) client: Client,
+    pub(super) payload: &'t Payload<'t>,
+    /// When a capture ends.
+    pub(super) limit: Limit,
+}
+
+impl Told<'_> {
+    /// Tells of an event in the other places of its session. `kernel` is of the place where that began, and is of another one after this.
+    pub(super) fn elsewhere(&self, kernel: &mut Kernel, occasion: Occasion, said: &mut Said) -> Result<()> {
+        let known = places::elsewhere(kernel, self.teller)?;
+        let mut all: Vec<There> = known.into_iter().map(|(name, place)| There { name, place }).collect();
+        if occasion == Occasion::BeforeCall {
+            if !tools::may_write(self.payload.tool()) {
+                return Ok(());
+            }
+            let places = of_call(self.payload, &kernel.project.directory, &kernel.project.root);
+            let name = |place: &PathBuf| name_in(self.teller.client_id, place);
+            all = places.into_iter().map(|place| There { name: name(&place), place }).collect();
+        }
+        for there in all {
+            if let Err(error) = self.in_place(kernel, occasion, &there, said) {
+                said.warnings.push(super::warning(&error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of an event in one other place.
+    fn in_place(
+        &self,
+        kernel: &mut Kernel,
+        occasion: Occasion,
+        there: &There,
+        said: &mut Said,
+    ) -> Result<()> {
+        kernel.project = Project { directory: there.place.clone(), root: there.place.clone() };
+        let kernel = &*kernel;
+        let kept = self.session.kept_along_the_way(kernel, &there.place, true)?;
+        let kept = kept.map(|kept| Settings { busy_timeout: PATIENCE, limit: self.limit.clone(), ..kept });
+        let teller = Teller { client: self.teller.client, client_id: &there.name };
+        let Self { event, session, client, payload, .. } = *self;
+        let hearing = Hearing { event, session, kernel, teller, client, payload, kept };
+        match occasion {
+            Occasion::BeforeCall => hearing.call_elsewhere(self.teller, said),
+            Occasion::AfterCall if tools::may_write(self.payload.tool()) => {
+                said.warnings
+                    .extend(hearing.told(Guard::Allow, |told| {
+                        calls::end(kernel, teller, told, hearing.kept.as_ref())
+                    })?);
+                Ok(())
+            }
+            Occasion::SubagentStops | Occasion::Stops | Occasion::SessionEnds
+                if self.payload.agent_id().is_some() =>
+            {
+                let agent = self.payload.agent_id().unwrap_or_default();
+                said.warnings.extend(subagents::stop(
+                    &kernel,
+                    teller,
+                    agent,
+                    hearing.kept.as_ref(),
+                    &|_| None,
+                )?);
+                Ok(())
+            }
+            // A person types again: what the prompt before did there has ended.
+            Occasion::Prompt | Occasion::Stops => {
+                let stopped = hooks::stop(kernel, teller, hearing.kept.as_ref(), &|_| None)?;
+                said.warnings.extend(stopped.into_iter().flat_map(|(_, warnings)| warnings));
+                Ok(())
+            }
+            Occasion::SessionEnds => {
+                hooks::end(kernel, teller, self.payload.text("reason"), hearing.kept.as_ref(), &|_| None)
+            }
+            Occasion::AfterCall | Occasion::SessionBegins | Occasion::SubagentStops => Ok(()),
+        }
+    }
+}
+
+impl Hearing<'_> {
+    /// Begins a call in another place, with the prompt that it is made for. `own`: the session where it began.
+    fn call_elsewhere(&self, own: Teller<'_>, said: &mut Said) -> Result<()> {
+        let (kernel, kept) = (self.kernel, self.kept.as_ref());
+        let prompt_id = self.payload.prompt_id();
+        said.warnings.extend(places::begin(kernel, (own, self.teller), prompt_id, kept)?);
+        let Some(key) = places::key(kernel, own, prompt_id)? else { return Ok(()) };
+        let begun = self.told(Guard::Allow, |told| {
+            // Files outside are kept once, where the session began.
+            let told = calls::Told { prompt_id: Some(&key), run: None, outside: &[], guarded: None, ..*told };
+            calls::begin(kernel, self.teller, &told, kept)
+        })?;
+        match begun {
+            Begun::Refused(why) => said.answer = Some(self.client.refuse(&why)),
+            Begun::Doubtful(_, more) | Begun::Goes(more) => said.warnings.extend(more),
+        }
+        Ok(())
+    }
+}
+
+/// Takes the files out that lie in another work tree of the repository: they are captured there.
+pub(super) fn without_places(outside: Vec<PathBuf>, kernel: &Kernel) -> Vec<PathBuf> {
+    if outside.is_empty() {
+        return outside;
+    }
+    let others = other_work_trees(&kernel.project.root);
+    outside.into_iter().filter(|path| !others.iter().any(|one| path.starts_with(&one.top))).collect()
+}

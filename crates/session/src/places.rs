@@ -1,0 +1,67 @@
+//! A session that works in several places: in each but the one that it began in it has a row of its own, with its own run and its own prompts,
+//! so that what it does there is captured there, and undone there. The client's name of such a row says where it is; no client's own name has a space.
+
+use std::path::Path;
+
+use ic_base::Result;
+use ic_store::Snapshot;
+
+use crate::prompt::{self, Prompt};
+use crate::table::{self, Session};
+
+/// What stands between the client's own name of a session and the place.
+const IN: &str = " in ";
+
+/// What a prompt without a name is called in other places.
+const OF: &str = "of ";
+
+/// The name of a client's session in another place than the one that it began in.
+pub fn name_in(client_id: &str, place: &Path) -> String {
+    format!("{client_id}{IN}{}", place.to_string_lossy())
+}
+
+/// The client's own name of a session, wherever that is.
+pub fn own_name(client_id: &str) -> &str {
+    client_id.split_once(IN).map_or(client_id, |(own, _)| own)
+}
+
+/// What tells a prompt from all others of its session, in each of its places.
+pub fn key_of(prompt: &Prompt) -> String {
+    prompt.prompt_id.clone().unwrap_or_else(|| format!("{OF}{}", prompt.dispatch_id))
+}
+
+/// The session of a client as it works in a place: the row of that place, else that of the place where it began.
+pub fn at(snapshot: &Snapshot<'_>, client: &str, client_id: &str, place: &Path) -> Result<Option<Session>> {
+    match table::by_client(snapshot, client, &name_in(client_id, place))? {
+        Some(there) => Ok(Some(there)),
+        None => table::by_client(snapshot, client, client_id),
+    }
+}
+
+/// The rows of a client's session in other places than the one that it began in.
+pub fn elsewhere(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Result<Vec<Session>> {
+    table::named_from(snapshot, client, &format!("{client_id}{IN}"))
+}
+
+/// What a prompt is in the other places that its session works in.
+pub fn twins(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<Vec<(Session, Prompt)>> {
+    let own = table::get(snapshot, &prompt.session_id)?;
+    let (client, name, key) = (&own.client, own_name(&own.client_id), key_of(prompt));
+    let mut found = Vec::new();
+    let all = table::by_client(snapshot, client, name)?.into_iter().chain(elsewhere(snapshot, client, name)?);
+    for session in all.filter(|session| session.id != own.id) {
+        let twin = match prompt::by_prompt_id(snapshot, &session.id, &key)? {
+            None => unnamed(snapshot, &session, &key)?,
+            twin => twin,
+        };
+        found.extend(twin.map(|twin| (session, twin)));
+    }
+    Ok(found)
+}
+
+/// The prompt without a name that has this key.
+fn unnamed(snapshot: &Snapshot<'_>, session: &Session, key: &str) -> Result<Option<Prompt>> {
+    let Some(dispatch) = key.strip_prefix(OF) else { return Ok(None) };
+    let found = prompt::of_dispatch(snapshot, &ic_base::DispatchId::from_ledger(dispatch.to_owned()))?;
+    Ok(found.filter(|found| found.session_id == session.id))
+}
