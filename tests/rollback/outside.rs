@@ -218,3 +218,37 @@ fn contents_outside_outlive_a_prune_that_keeps_their_checkpoints() {
     assert_eq!(undo(&world, &[]).0, Some(0));
     assert_eq!(read_in(&beside, "notes").as_deref(), Some("of a person\n"));
 }
+
+#[test]
+fn a_purge_takes_out_what_was_kept_of_a_file_outside() {
+    let (world, beside) = project();
+    let (notes, copy) = (beside.join("notes"), beside.join("copy"));
+    let secret = "token hunter2-of-a-person\n";
+    fs::write(&notes, secret).expect("write it");
+    say(&world, "A", "UserPromptSubmit", &json!({}));
+    call(&world, "A", ("Edit", "1"), &json!({ "file_path": notes }), || {
+        fs::write(&notes, "clean\n").expect("write it");
+    });
+    call(&world, "A", ("Write", "2"), &json!({ "file_path": copy }), || {
+        fs::write(&copy, secret).expect("write it");
+    });
+    say(&world, "A", "Stop", &json!({}));
+    let stranger = world.cli.run(["checkpoint", "purge", "/nowhere/at/all", "--yes"]);
+    assert_eq!(stranger.error(), "path_not_found");
+    let purged = world.cli.json([
+        "checkpoint".as_ref(),
+        "purge".as_ref(),
+        notes.as_os_str(),
+        "--yes".as_ref(),
+        "--json".as_ref(),
+    ]);
+    assert!(purged["purged_objects"].as_i64() > Some(0), "{purged}");
+    assert!(purged.to_string().contains("copy"), "the other path with the content is named: {purged}");
+    let store = fs::read(world.cli.beside("objects.db")).expect("the store");
+    assert!(!store.windows(20).any(|part| part == &secret.as_bytes()[..20]), "the content is gone");
+    world.cli.ok(["checkpoint", "verify"]);
+    let (code, report) = undo(&world, &[]);
+    assert_eq!(code, Some(4), "it cannot come back, and that is said: {report}");
+    assert!(report["outside"].to_string().contains("not kept any more"), "{report}");
+    assert_eq!(read_in(&beside, "notes").as_deref(), Some("clean\n"));
+}

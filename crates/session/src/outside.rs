@@ -75,6 +75,12 @@ pub struct OutsideFile {
 }
 
 impl OutsideFile {
+    /// The contents of before and after the call that the store holds, empty ones excepted.
+    pub fn contents(&self) -> impl Iterator<Item = Hash> {
+        let states = std::iter::once(&self.was).chain(&self.became);
+        states.filter(|state| !matches!(state, Standing::File { size: 0, .. })).filter_map(Standing::content)
+    }
+
     /// Whether the call is not known to have left it as it was.
     pub fn is_changed(&self) -> bool {
         self.became.as_ref().is_none_or(|became| !became.is_as(&self.was))
@@ -134,6 +140,12 @@ pub fn end(tx: &Transaction<'_>, call: &CallId, path: &str, became: &Standing) -
         "UPDATE outside_files SET became = $1 WHERE call_id = $2 AND path = $3",
         &[&written(became)?, &call.as_str(), &path],
     )
+}
+
+/// All of them, oldest first.
+pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<OutsideFile>> {
+    let sql = format!("SELECT {COLUMNS} ORDER BY o.seq, o.created_at, o.call_id, o.path");
+    snapshot.query_all(&sql, &[], from_row)
 }
 
 /// The files that a call named.

@@ -12,6 +12,7 @@ use ic_checkpoint::objects::TakenOut;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::{capture, scratch};
 use ic_events::{EventType, Hash, NewEvent};
+use ic_session::outside::{self, OutsideFile};
 use ic_store::{path_bytes, path_from_bytes};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -73,7 +74,7 @@ struct Held {
 /// Errors: `path_not_found` for a directory; `git_failed` without the `git` program where packs of git's are kept; `corrupt` where a
 /// checkpoint cannot be read: nothing was purged then.
 pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
-    let path = super::read::path_in_root(workspace, path)?;
+    let path = purgeable(workspace, path)?;
     // What older checkpoints hold of another work tree is purged, too.
     workspace.objects.set_places(None);
     let _lock = workspace.lock_store(false)?;
@@ -107,10 +108,21 @@ pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
 
 /// Whether a purge of a path can be made at all; nothing is changed. Errors: `path_not_found` for a directory; `corrupt`.
 pub fn require_purgeable(workspace: &Workspace<'_>, path: &Path) -> Result<()> {
-    let path = super::read::path_in_root(workspace, path)?;
+    let path = purgeable(workspace, path)?;
     workspace.objects.set_places(None);
     let all = workspace.kernel.read(record::all_kept)?;
     workspace.held(&all, &path).map(|_| ())
+}
+
+/// The path as its content is recorded: from the root, or whole where it lies outside and a tool call named it.
+fn purgeable(workspace: &Workspace<'_>, path: &Path) -> Result<Vec<u8>> {
+    let whole = workspace.kernel.project.directory.join(path);
+    let outside = super::outside::outside(&workspace.root, &whole);
+    let inside = super::read::path_in_root(workspace, path);
+    let Some(outside) = outside.filter(|_| inside.is_err()) else { return inside };
+    let files = workspace.kernel.read(outside::all)?;
+    let is_known = files.iter().any(|file| Path::new(&file.path) == outside);
+    if is_known { Ok(path_bytes(&outside).to_vec()) } else { inside }
 }
 
 impl Workspace<'_> {
@@ -118,7 +130,11 @@ impl Workspace<'_> {
     fn held(&self, all: &[Checkpoint], path: &[u8]) -> Result<Held> {
         let mut held = Held::default();
         let mut is_directory = false;
-        for checkpoint in all.iter().filter(|checkpoint| checkpoint.root == self.root) {
+        let outside = self.kernel.read(outside::all)?;
+        let at_path = outside.iter().filter(|file| file.path.as_bytes() == path);
+        held.contents.extend(at_path.flat_map(OutsideFile::contents));
+        let is_outside = path.starts_with(b"/");
+        for checkpoint in all.iter().filter(|checkpoint| checkpoint.root == self.root && !is_outside) {
             match diff::find(&self.objects, &checkpoint.tree, path)? {
                 Some(State::File { hash, size, .. }) => {
                     held.contents.extend((size > 0).then_some(hash));
@@ -141,7 +157,8 @@ impl Workspace<'_> {
             }
         }
         // A project that was moved has its checkpoints under its old name. It may also be another one: what it had is not taken, but named.
-        for checkpoint in all.iter().filter(|one| one.root != self.root && !one.root.is_dir()) {
+        let is_gone = |one: &&Checkpoint| one.root != self.root && !one.root.is_dir() && !is_outside;
+        for checkpoint in all.iter().filter(is_gone) {
             let found = diff::find(&self.objects, &checkpoint.tree, path)?;
             let is_left = |hash| !held.contents.contains(&hash) && self.objects.has(&hash).unwrap_or(true);
             if matches!(found, Some(State::File { hash, size, .. }) if size > 0 && is_left(hash)) {
@@ -152,6 +169,11 @@ impl Workspace<'_> {
         for checkpoint in all.iter().filter(|checkpoint| trees.insert((&checkpoint.root, checkpoint.tree))) {
             self.find_others(checkpoint, path, &mut held)?;
         }
+        for file in outside.iter().filter(|file| file.path.as_bytes() != path) {
+            for hash in file.contents() {
+                self.find_other(hash, || file.path.clone().into_bytes(), &mut held)?;
+            }
+        }
         Ok(held)
     }
 
@@ -161,7 +183,6 @@ impl Workspace<'_> {
         let named = |path: Vec<u8>| {
             if is_here { path } else { [path_bytes(&checkpoint.root), b"/", &path].concat() }
         };
-        let has_pieces = !held.pieces.is_empty();
         diff::diff(&self.objects, None, Some(&checkpoint.tree), &mut |difference| {
             let Some(State::File { hash, .. }) = difference.after else { return Ok(()) };
             if held.contents.contains(&hash) {
@@ -169,17 +190,26 @@ impl Workspace<'_> {
                     held.shared.insert(named(difference.path));
                     held.roots.extend((!is_here).then(|| checkpoint.root.clone()));
                 }
-            } else if has_pieces && self.objects.has(&hash)? {
-                let mut of_this = HashSet::from([hash]);
-                of_this.extend(self.objects.pieces(&hash)?);
-                let both: Vec<Hash> = of_this.intersection(&held.pieces).copied().collect();
-                if !both.is_empty() {
-                    held.needed.extend(both);
-                    held.partly.insert(named(difference.path));
-                }
+                return Ok(());
             }
-            Ok(())
+            self.find_other(hash, || named(difference.path), held)
         })
+    }
+
+    /// Adds another path whose content is one of those that go, or shares a piece with one.
+    fn find_other(&self, hash: Hash, named: impl FnOnce() -> Vec<u8>, held: &mut Held) -> Result<()> {
+        if held.contents.contains(&hash) {
+            held.shared.insert(named());
+        } else if !held.pieces.is_empty() && self.objects.has(&hash)? {
+            let mut of_this = HashSet::from([hash]);
+            of_this.extend(self.objects.pieces(&hash)?);
+            let both: Vec<Hash> = of_this.intersection(&held.pieces).copied().collect();
+            if !both.is_empty() {
+                held.needed.extend(both);
+                held.partly.insert(named());
+            }
+        }
+        Ok(())
     }
 
     /// Where checkpoints, or the tree, still have it under other names.
@@ -235,7 +265,8 @@ impl Workspace<'_> {
             root: &self.root,
             states: &states,
             packs: &packs,
-            path,
+            // What lies outside of the root is in no commit under its own name.
+            path: (!path.starts_with(b"/")).then_some(path),
             contents: &held.contents.iter().copied().collect::<Vec<_>>(),
         };
         let writer = self.objects.writer(self.kernel.context.now())?;

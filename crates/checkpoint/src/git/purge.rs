@@ -31,7 +31,7 @@ pub struct Wanted<'a> {
     /// The packs of all checkpoints.
     pub packs: &'a BTreeSet<Hash>,
     /// From the root.
-    pub path: &'a [u8],
+    pub path: Option<&'a [u8]>,
     /// What the path held in checkpoints.
     pub contents: &'a [Hash],
 }
@@ -76,12 +76,14 @@ pub fn find(wanted: &Wanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Resu
     let listed: BTreeSet<&str> = packs.values().flatten().map(String::as_str).collect();
     let commits =
         room::commits(&git, listed.iter().copied().chain(wanted.states.iter().flat_map(GitState::tips)))?;
-    let mut blobs = at_path(&git, &commits, wanted.path)?;
+    let at = |path| at_path(&git, &commits, path);
+    let mut blobs = wanted.path.map_or_else(|| Ok(BTreeSet::new()), at)?;
     for state in wanted.states {
-        blobs.extend(in_index(&objects.read(&state.index.0)?, wanted.path));
+        let index = objects.read(&state.index.0)?;
+        blobs.extend(wanted.path.into_iter().flat_map(|path| in_index(&index, path)));
     }
-    if own.is_some() {
-        blobs.extend(left::in_history(wanted.root, wanted.path)?);
+    if let Some(path) = wanted.path.filter(|_| own.is_some()) {
+        blobs.extend(left::in_history(wanted.root, path)?);
     }
     blobs.extend(room::blobs_of(&git, objects, wanted.contents)?);
     // Wherever a commit has the same bytes, they are the same secret: no other path keeps them.
