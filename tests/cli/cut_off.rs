@@ -308,3 +308,29 @@ fn what_hooks_take_says_for_which_session_and_prompt() {
     }
     assert_eq!((&mine[0]["session_id"], &mine[0]["prompt_id"]), (&Value::Null, &Value::Null));
 }
+
+#[test]
+fn a_git_that_hangs_ends_with_the_capture_that_asked_it() {
+    let project = crate::agents::in_git();
+    let (pid, bin) = (project.cli.home().join("pid"), project.cli.home().join("bin"));
+    let usual = std::env::var("PATH").expect("a path");
+    let script = format!(
+        "#!/bin/sh\nPATH='{usual}'\ncase \" $* \" in *' status '*) sleep 3600 & echo $! >'{}'; wait;; esac\nexec git \"$@\"\n",
+        pid.display()
+    );
+    let git = ic_testkit::write_in(&bin, "git", script);
+    std::fs::set_permissions(&git, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it runs");
+    let path = format!("{}:{usual}", bin.display());
+    let hang = [("PATH", path.as_str()), ("IC_HOOK_LIMIT", "1")];
+    assert_eq!(say_with(&project, &asked("p-1", "Add it"), &hang), Value::Null);
+    assert_eq!(prompts(&project), [("Add it".to_owned(), "pending".to_owned())], "its look was cut off");
+    let pid = std::fs::read_to_string(&pid).expect("git was asked");
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    let is_alive = !state.is_empty() && !state.contains(") Z ");
+    assert!(!is_alive, "git's own child has ended, too: {state}");
+    // The next call looks, where git answers.
+    writes(&project, "p-1", "made");
+    stops(&project, "p-1");
+    project.json("undo --yes");
+    assert!(!project.root().join("made").exists());
+}

@@ -8,6 +8,7 @@
 mod checkout;
 mod commits;
 pub(crate) mod config_files;
+mod deadline;
 pub(crate) mod error;
 mod files;
 pub(crate) mod index;
@@ -35,6 +36,7 @@ pub use commits::{
     Commit, Described, commits, commits_between, contents, described, has_changes, moved_submodules,
     stashed_paths,
 };
+pub use deadline::{Limited, limited};
 pub use large::{blobs_of, copy_content};
 pub use log::{
     PathCommit, branch, commits_of_path, fetched_before, head, head_in_files, is_ref, log_of, log_since,

@@ -134,6 +134,7 @@ impl Workspace<'_> {
         // Of now: a server's workspace lives long.
         self.objects.set_places(Some(Arc::new(Places::of(&self.root))));
         let started = Instant::now();
+        let _limited = git::limited(&progress.limit);
         let now = self.kernel.context.now();
         let parent = match &purpose.parent {
             Some(id) => Some(self.kernel.read(|snapshot| record::get(snapshot, id))?),

@@ -3,15 +3,18 @@
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use ic_base::{Code, Result};
 
+use super::deadline;
 use super::error::{GitError, GitResult};
 use super::quiet::{self, Filters, Named, Override};
 use super::settings;
+use crate::capture::Limit;
 
 /// The `git` program, in one work tree.
 #[derive(Debug, Clone)]
@@ -57,11 +60,27 @@ impl<'r> Git<'r> {
 
     /// Runs a command and returns what it prints; `None` if there is no `git` on PATH.
     pub(crate) fn ask(&self, arguments: &[&str]) -> GitResult<Option<Vec<u8>>> {
-        match self.command(arguments)?.output() {
-            Ok(output) if output.status.success() => Ok(Some(output.stdout)),
-            Ok(output) => Err(GitError::ended(arguments, output.status, &output.stderr)),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(GitError::not_run(arguments)(e)),
+        let limit = deadline::limit();
+        let mut command = self.command(arguments)?;
+        let child =
+            grouped(&mut command, limit.as_ref()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = match child {
+            Ok(child) => child,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(GitError::not_run(arguments)(e)),
+        };
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let ((found, said), over) = deadline::watching(&child, limit.as_ref(), || {
+            std::thread::scope(|scope| {
+                let said = scope.spawn(move || read(stderr));
+                (read(stdout), said.join().unwrap_or_default())
+            })
+        });
+        let status = child.wait().map_err(GitError::not_run(arguments))?;
+        match over {
+            Some(over) => Err(over.into()),
+            None if status.success() => Ok(Some(found)),
+            None => Err(GitError::ended(arguments, status, &said)),
         }
     }
 
@@ -86,14 +105,20 @@ impl<'r> Git<'r> {
         give: impl FnOnce(ChildStdin) + Send,
         take: impl FnOnce(ChildStdout) -> Result<T>,
     ) -> GitResult<T> {
-        let mut child = self.start(arguments)?;
+        let limit = deadline::limit();
+        let mut child = self.start(arguments, limit.as_ref())?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (taken, said) = std::thread::scope(|scope| {
-            scope.spawn(move || stdin.map(give));
-            let said = scope.spawn(move || read(stderr));
-            (stdout.map(take), said.join().unwrap_or_default())
+        let ((taken, said), over) = deadline::watching(&child, limit.as_ref(), || {
+            std::thread::scope(|scope| {
+                scope.spawn(move || stdin.map(give));
+                let said = scope.spawn(move || read(stderr));
+                (stdout.map(take), said.join().unwrap_or_default())
+            })
         });
         let status = child.wait().map_err(GitError::not_run(arguments))?;
+        if let Some(over) = over {
+            return Err(over.into());
+        }
         if !status.success() {
             taken.transpose()?;
             return Err(GitError::ended(arguments, status, &said));
@@ -108,15 +133,21 @@ impl<'r> Git<'r> {
         arguments: &[&str],
         give: impl FnOnce(&mut dyn Write) -> Result<()>,
     ) -> GitResult<()> {
-        let mut child = self.start(arguments)?;
+        let limit = deadline::limit();
+        let mut child = self.start(arguments, limit.as_ref())?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (given, said) = std::thread::scope(|scope| {
-            scope.spawn(move || read(stdout));
-            let said = scope.spawn(move || read(stderr));
-            let given = stdin.map(|mut stdin| give(&mut stdin));
-            (given, said.join().unwrap_or_default())
+        let ((given, said), over) = deadline::watching(&child, limit.as_ref(), || {
+            std::thread::scope(|scope| {
+                scope.spawn(move || read(stdout));
+                let said = scope.spawn(move || read(stderr));
+                let given = stdin.map(|mut stdin| give(&mut stdin));
+                (given, said.join().unwrap_or_default())
+            })
         });
         let status = child.wait().map_err(GitError::not_run(arguments))?;
+        if let Some(over) = over {
+            return Err(over.into());
+        }
         match given {
             // A pipe that was closed says less than whoever closed it.
             Some(Err(error)) if status.success() || error.code() != Code::Io => Err(error.into()),
@@ -125,8 +156,8 @@ impl<'r> Git<'r> {
         }
     }
 
-    fn start<A: AsRef<OsStr>>(&self, arguments: &[A]) -> GitResult<Child> {
-        self.command(arguments)?
+    fn start<A: AsRef<OsStr>>(&self, arguments: &[A], limit: Option<&Limit>) -> GitResult<Child> {
+        grouped(&mut self.command(arguments)?, limit)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -167,6 +198,11 @@ impl<'r> Git<'r> {
         // Another thread may have listed the same meanwhile.
         Ok(self.named.get_or_init(|| named))
     }
+}
+
+/// Where it may be ended early, it is the leader of its group, so that its own children end with it.
+fn grouped<'c>(command: &'c mut Command, limit: Option<&Limit>) -> &'c mut Command {
+    if limit.is_some() { command.process_group(0) } else { command }
 }
 
 fn read(stream: Option<impl Read>) -> Vec<u8> {
