@@ -1,9 +1,10 @@
 //! A person who can be asked is asked, and nothing but the plan that was shown is done.
 
+use ic_testkit::World;
 use serde_json::{Value, json};
 
 use crate::client::{Era, SESSION};
-use crate::project::{all, asking, spoiled, world};
+use crate::project::{all, asking, client, hash_of, spoiled, world};
 
 #[test]
 fn the_person_is_shown_the_plan_and_their_yes_carries_it_out() {
@@ -127,4 +128,50 @@ fn the_newer_era_is_answered_that_input_is_required() {
     let yes = again("accept", &wanted["requestState"]);
     assert_eq!(yes["structuredContent"]["status"], "rolled_back", "{yes}");
     assert_eq!(world.read("bad.txt"), None);
+}
+
+/// What a client says of a prompt, or of a call of our tool for it.
+fn said(world: &World, event: &str, prompt: &str) {
+    let payload = json!({ "session_id": "s", "cwd": world.root(), "hook_event_name": event, "prompt": prompt,
+        "prompt_id": prompt, "transcript_path": "/none", "tool_name": "mcp__ic__undo", "tool_use_id": prompt, "tool_input": {} });
+    let heard = world.cli.run_with_input(["hook", "claude-code", event], payload.to_string().as_bytes());
+    assert_eq!(heard.code, Some(0), "{heard:?}");
+}
+
+#[test]
+fn an_agent_that_asks_undoes_the_prompt_before_and_never_its_own() {
+    let world = World::around(ic_testkit::Cli::new(env!("CARGO_BIN_EXE_ic")).with_checkpoints());
+    world.git(&["init", "-q"]);
+    world.write("kept", "base\n");
+    world.commit("base");
+    for (prompt, file) in [("first", Some("one")), ("second", Some("two")), ("a question", None)] {
+        for event in ["UserPromptSubmit", "PreToolUse"] {
+            said(&world, event, prompt);
+        }
+        if let Some(file) = file {
+            world.write(file, "x\n");
+        }
+        for event in ["PostToolUse", "Stop"] {
+            said(&world, event, prompt);
+        }
+    }
+    let there = || ["one", "two", "own"].map(|file| world.root().join(file).exists());
+    // The prompt that asks has changed something, too.
+    for event in ["UserPromptSubmit", "PreToolUse"] {
+        said(&world, event, "undo my last prompt");
+    }
+    world.write("own", "x\n");
+    let mut client = client(&world);
+    for left in [[true, false, true], [false, false, true]] {
+        let plan = client.tool("undo", json!({}));
+        assert_eq!(plan["refusal"], Value::Null, "{plan}");
+        let done = client.tool("undo", json!({ "expect_plan": hash_of(&plan) }));
+        assert_eq!(done["status"], "rolled_back", "{done}");
+        assert_eq!(there(), left, "{done}");
+    }
+    let (code, ..) = client.failure("undo", json!({}));
+    assert_eq!(code, "nothing_to_undo", "its own prompt is never meant");
+    said(&world, "PostToolUse", "undo my last prompt");
+    said(&world, "Stop", "undo my last prompt");
+    assert_eq!(there(), [false, false, true], "the asking agent was not cancelled, and what it did stands");
 }
