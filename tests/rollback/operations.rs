@@ -104,17 +104,54 @@ fn flags_of_the_index_are_restored_with_its_entries() {
 }
 
 #[test]
-fn a_tag_that_the_work_removed_is_named_with_its_way_back() {
+fn a_tag_that_the_work_removed_or_moved_comes_back() {
     let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
-    git_in(world.root(), &["tag", "v1"]);
-    let commit = world.git(&["rev-parse", "v1"]).trim().to_owned();
+    git_in(world.root(), &["tag", "light"]);
+    git_in(world.root(), &["tag", "-a", "-m", "a release", "heavy"]);
+    git_in(world.root(), &["tag", "moved"]);
+    let tags = || world.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/tags"]);
+    let before = tags();
     prompt(&world, || {
         world.write("b", "changed\n");
-        world.git(&["tag", "-d", "v1"]);
+        world.git(&["tag", "-d", "light", "heavy"]);
+        world.git(&["add", "-A"]);
+        world.git(&["commit", "-qm", "changed"]);
+        world.git(&["tag", "-f", "moved"]);
     });
-    let way_back = format!("git tag -f v1 {commit}");
+    let left = tags();
+    let planned = world.cli.run(["undo", "--dry-run", "--format", "text"]);
+    assert!(planned.stdout.contains("tag light") && planned.stdout.contains("tag heavy"), "{planned:?}");
+    world.ic(&["undo", "--yes"]);
+    assert_eq!(tags(), before);
+    world.ic(&["redo", "--yes"]);
+    assert_eq!(tags(), left, "a redo is exact");
+}
+
+#[test]
+fn a_tag_whose_object_is_gone_is_named_and_the_exit_says_that_it_stays_away() {
+    let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
+    git_in(world.root(), &["tag", "-a", "-m", "a release", "heavy"]);
+    prompt(&world, || {
+        world.write("b", "changed\n");
+        world.git(&["tag", "-d", "heavy"]);
+        world.git(&["gc", "-q", "--prune=now"]);
+    });
     for flag in ["--dry-run", "--yes"] {
         let outcome = world.cli.run(["undo", flag, "--format", "text"]);
-        assert!(outcome.stdout.contains(&way_back), "{flag}: {outcome:?}");
+        assert_eq!(outcome.code, Some(4), "{flag}: {outcome:?}");
+        assert!(outcome.stdout.contains("the tag heavy is gone"), "{flag}: {outcome:?}");
     }
+    assert_ne!(world.text("b"), "changed\n");
+}
+
+#[test]
+fn a_tag_that_a_person_removed_stays_away() {
+    let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
+    git_in(world.root(), &["tag", "v1"]);
+    prompt(&world, || world.write("b", "changed\n"));
+    git_in(world.root(), &["tag", "-d", "v1"]);
+    prompt(&world, || world.write("b", "changed again\n"));
+    world.ic(&["undo", "--yes"]);
+    world.ic(&["undo", "--yes"]);
+    assert_eq!(world.git(&["tag"]), "");
 }

@@ -50,7 +50,8 @@ pub use reflog::{committed_since, log_size, took_from_tree};
 pub use restore::{
     GitPlan, LeftLock, Moved, MovedByOthers, Others, StandingLock, apply_index, apply_refs, clear_own_lock,
     end_operation, is_sparse, leaving_newer, leaving_others, leaving_unmoved, left_locks, locks_of,
-    look_again, moved_by_others, moves, needs_purged, not_in, other_work_trees, plan, remove_locks,
+    look_again, lost_tags, moved_by_others, moves, needs_purged, not_in, other_work_trees, plan,
+    remove_locks, with_tags,
 };
 pub use state::{GitState, Index, Pack, Stash};
 pub use told::{Look, moment_of};

@@ -45,6 +45,8 @@ pub struct GitRestore {
     pub current: GitState,
     /// Below which refs the tips of what moved stay; `None` where none is to be kept.
     pub kept_below: Option<String>,
+    /// Tags that do not come back: git has not what they name any more.
+    pub lost_tags: Vec<Vec<u8>>,
 }
 
 impl GitRestore {
@@ -56,7 +58,10 @@ impl GitRestore {
         let mut moves = Vec::new();
         for moved in &self.plan.refs {
             let name = String::from_utf8_lossy(&moved.name).into_owned();
-            let name = name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned();
+            let name = match name.strip_prefix("refs/tags/") {
+                Some(tag) => format!("tag {tag}"),
+                None => name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned(),
+            };
             let how = match &moved.from {
                 None => format!("made again at {}", short(&moved.to)),
                 Some(_) => format!("{} → {}", short(&moved.from), short(&moved.to)),
@@ -215,7 +220,8 @@ impl Workspace<'_> {
                 refuse_moved(target, &plan, (&wanted, &current, &others), when)?;
             }
         }
-        Ok(GitRestore { plan, meant, target: wanted, current, kept_below: None })
+        let lost_tags = git::lost_tags(&meant, &wanted, &others);
+        Ok(GitRestore { plan, meant, target: wanted, current, kept_below: None, lost_tags })
     }
 
     /// The state to restore over another one. `left`: what the restore left that is undone. Errors: `git_unsupported` where the checkpoint has
@@ -236,6 +242,8 @@ impl Workspace<'_> {
         };
         let wanted = git::leaving_others(&self.root, meant.clone(), current, left.is_some())?;
         let wanted = git::leaving_newer(wanted, current, &others);
+        let is_way_back = left.is_some() && !others.is_empty();
+        let wanted = git::with_tags(&self.root, wanted, current, &others, is_way_back)?;
         Ok(Wanted { meant, target: wanted, others })
     }
 }

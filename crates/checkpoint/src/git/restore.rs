@@ -20,7 +20,7 @@ use ic_base::{Code, Diagnose, Diagnosis, Result};
 
 use super::pack;
 use super::program::Git;
-use super::state::{BRANCHES, GitState, Stash};
+use super::state::{BRANCHES, GitState, Stash, TAGS};
 use crate::manifest::PathText;
 use crate::objects::Objects;
 
@@ -104,7 +104,9 @@ pub fn moves(target: &GitState, current: &GitState) -> GitPlan {
     let restored = |state: &GitState| {
         let is_restored = |name: &[u8]| {
             let heads = [target, current].map(|state| state.head_ref.as_ref());
-            name.starts_with(BRANCHES) || heads.iter().flatten().any(|head| head.0 == name)
+            name.starts_with(BRANCHES)
+                || name.starts_with(TAGS)
+                || heads.iter().flatten().any(|head| head.0 == name)
         };
         let refs = state.refs.iter().filter(|(name, _)| is_restored(&name.0));
         refs.map(|(name, oid)| (name.0.clone(), oid.clone())).collect::<BTreeMap<_, _>>()
@@ -161,6 +163,52 @@ pub fn leaving_newer(target: GitState, current: &GitState, others: &[Others]) ->
     let mut refs = [target.refs.clone(), newer].concat();
     refs.sort();
     GitState { refs, ..target }
+}
+
+/// The state to restore, with the tags that come back: those that were removed or moved since and not by others, as far as git has what they
+/// name. Tags that were made since stay. `is_way_back`: a restore is undone, and what it did to tags as well.
+pub fn with_tags(
+    root: &Path,
+    target: GitState,
+    current: &GitState,
+    others: &[Others],
+    is_way_back: bool,
+) -> Result<GitState> {
+    let at = |state: &GitState, name: &PathText| {
+        state.refs.iter().find(|(known, _)| known == name).map(|(_, oid)| oid.clone())
+    };
+    let is_tag = |name: &PathText| name.0.starts_with(TAGS);
+    let is_theirs = |name: &PathText| others.iter().any(|by| at(&by.before, name) != at(&by.after, name));
+    let (there, mut refs): (Vec<_>, Vec<_>) = target.refs.iter().cloned().partition(|(name, _)| is_tag(name));
+    let differ: Vec<_> = there.iter().filter(|(name, oid)| at(current, name).as_ref() != Some(oid)).collect();
+    let asked: Vec<&str> = differ.iter().map(|(_, oid)| oid.as_str()).collect();
+    let had: BTreeSet<&str> = pack::existing(&Git::new(root), &asked)?.into_iter().collect();
+    for (name, now) in current.refs.iter().filter(|(name, _)| is_tag(name)) {
+        let then = there.iter().find(|(known, _)| known == name).map(|(_, oid)| oid);
+        match then {
+            None if is_way_back => {}
+            Some(oid) if had.contains(oid.as_str()) && (is_way_back || !is_theirs(name)) => {
+                refs.push((name.clone(), oid.clone()));
+            }
+            _ => refs.push((name.clone(), now.clone())),
+        }
+    }
+    let is_gone = |name: &PathText| at(current, name).is_none();
+    let back = differ.into_iter().filter(|(name, oid)| {
+        is_gone(name) && had.contains(oid.as_str()) && (is_way_back || !is_theirs(name))
+    });
+    refs.extend(back.cloned());
+    refs.sort();
+    Ok(GitState { refs, ..target })
+}
+
+/// The tags of a state that another one does not have so, unless others changed them.
+pub fn lost_tags(meant: &GitState, wanted: &GitState, others: &[Others]) -> Vec<Vec<u8>> {
+    let has = |state: &GitState, one: &(PathText, String)| state.refs.contains(one);
+    let is_theirs =
+        |one: &(PathText, String)| others.iter().any(|by| has(&by.before, one) && !has(&by.after, one));
+    let tags = meant.refs.iter().filter(|(name, _)| name.0.starts_with(TAGS));
+    tags.filter(|one| !has(wanted, one) && !is_theirs(one)).map(|(name, _)| name.0.clone()).collect()
 }
 
 /// The state to restore where a restore is undone, which began at `target` and left `left`: what it did not move stays as it is.

@@ -4,6 +4,7 @@ use crate::manifest::{PathText, hash_text};
 use serde::{Deserialize, Serialize};
 
 pub(super) const BRANCHES: &[u8] = b"refs/heads/";
+pub(super) const TAGS: &[u8] = b"refs/tags/";
 
 /// The state of git in a work tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

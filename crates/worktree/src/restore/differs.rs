@@ -89,7 +89,7 @@ pub(super) fn left_to_others(git: &GitRestore) -> Vec<(PathText, String)> {
     let (here, wanted) = (branches(&git.current), branches(&git.target));
     let moved = branches_that_differ(&branches(&git.meant), &here, |name| wanted.get(name) == here.get(name));
     let branches = moved.into_iter().filter(|(_, is_left)| *is_left).map(|(why, _)| why);
-    branches.chain(tags_that_differ(&git.target, &git.current)).map(of_git).collect()
+    branches.chain(tags_that_differ(git, &git.target)).map(of_git).collect()
 }
 
 /// What was left to other work trees is among it.
@@ -97,7 +97,7 @@ fn git_that_differs(git: &GitRestore, now: &GitState) -> Vec<(PathText, String)>
     let (wanted, here) = (branches(&git.target), branches(now));
     let moved = branches_that_differ(&branches(&git.meant), &here, |name| wanted.get(name) == here.get(name));
     let mut said: Vec<String> = moved.into_iter().map(|(why, _)| why).collect();
-    said.extend(tags_that_differ(&git.target, now));
+    said.extend(tags_that_differ(git, now));
     if !stand_alike(&git.target, now) {
         said.push(format!("HEAD is at {}, and was at {}", place(now), place(&git.target)));
     }
@@ -121,16 +121,20 @@ pub(super) fn place(state: &GitState) -> String {
     }
 }
 
-/// Tags that were there and are gone, or elsewhere: a restore moves none of them.
-fn tags_that_differ(then: &GitState, now: &GitState) -> Vec<String> {
+/// Tags that were there and are gone, or elsewhere.
+fn tags_that_differ(git: &GitRestore, now: &GitState) -> Vec<String> {
     const TAGS: &[u8] = b"refs/tags/";
     let here: BTreeMap<&PathText, &String> = now.refs.iter().map(|(name, oid)| (name, oid)).collect();
     let mut said = Vec::new();
-    for (name, was) in &then.refs {
+    for (name, was) in &git.meant.refs {
         let Some(tag) = name.0.strip_prefix(TAGS).filter(|_| here.get(name) != Some(&was)) else { continue };
         let is = here.get(name).map_or("gone".to_owned(), |oid| short(Some(oid)));
         let tag = String::from_utf8_lossy(tag);
-        said.push(format!("the tag {tag} is {is}, and was {was}: git tag -f {} {was}", shell_word(&tag)));
+        let way = match git.lost_tags.contains(&name.0) {
+            true => "git has not what it named any more".to_owned(),
+            false => format!("git tag -f {} {was}", shell_word(&tag)),
+        };
+        said.push(format!("the tag {tag} is {is}, and was {was}: {way}"));
     }
     said
 }

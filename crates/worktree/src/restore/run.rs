@@ -322,6 +322,7 @@ impl Workspace<'_> {
     /// Names what no restore changes, and what differs there: other work trees, and repositories inside of the tree.
     fn name_what_is_outside(&self, report: &mut Report, shot: &Shot, limits: &Limits) -> Result<()> {
         let scope = (limits, report.is_without);
+        report.lacks_any |= report.git.as_ref().is_some_and(|git| !git.lost_tags.is_empty());
         report.work_trees = self.left_work_trees(&report.target, &shot.captured, scope)?;
         if report.strategy.has_files() {
             let lost = self.lost_history(&report.target)?.filter(|_| limits.is_everything());
