@@ -8,4 +8,5 @@ mod everywhere;
 mod init;
 mod kill;
 mod migration;
+mod outside;
 mod statements;
