@@ -82,3 +82,26 @@ fn undo_redo_and_the_undo_of_one_dispatch_follow_each_other_in_any_order() {
     }
     project.cli.assert_sound("after all of it");
 }
+
+#[test]
+fn each_undo_in_a_row_is_in_the_log() {
+    let project = in_git();
+    for n in 1..=4 {
+        prompt(&project, "s", &n.to_string(), || project.write(&format!("f{n}"), "x\n"));
+    }
+    let logged = || {
+        let log = project.json("log");
+        let all = log.as_array().expect("a list").clone();
+        let rollbacks: Vec<String> =
+            all.iter().filter(|one| one["kind"] == "rollback").map(|one| one["id"].to_string()).collect();
+        rollbacks
+    };
+    for n in 1..=3 {
+        project.json("undo --yes");
+        assert_eq!(logged().len(), n, "after {n} undos: {}", project.json("log"));
+    }
+    let text = project.ok("log --format text");
+    assert_eq!(text.matches("rollback ").count(), 3, "{text}");
+    project.json("redo --yes");
+    assert_eq!(logged().len(), 2, "one that was redone stands no more");
+}

@@ -279,10 +279,11 @@ fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, (before, at_most): (Se
     for point in list::list_among(snapshot, run, &rollbacks, Part { all, before, at_most: wanted })? {
         entries.push(of_point(snapshot, &rollbacks, point)?);
     }
+    // Of a session a person undoes one prompt after another, and each of these undos is an entry of its own.
+    let of_session = ic_session::is_own_run(snapshot, &run.id)?;
     for rollback in rollbacks.iter().filter(|rollback| rollback.seq < before) {
         let taken_back_by = covering(&rollbacks, rollback.seq, false);
-        let stands = rollback.status.stands() && taken_back_by.is_empty();
-        if all || stands {
+        if all || rollback.status.stands() && (of_session || taken_back_by.is_empty()) {
             let what = What::Rollback(Box::new(rollback.clone()));
             entries.push(Entry { seq: rollback.seq, created_at: rollback.created_at, what, taken_back_by });
         }
