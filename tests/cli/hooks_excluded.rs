@@ -150,3 +150,46 @@ fn a_secret_that_captures_leave_out_is_no_failure() {
     project.json("undo --yes");
     assert_eq!(read(&project, ".env").as_deref(), Some("KEY=1"));
 }
+
+#[test]
+fn settings_that_a_person_wrote_later_stand_against_no_undo_where_there_is_no_git() {
+    for settings in
+        [".claude/settings.local.json", ".claude/settings.json", ".mcp.json", ".codex/config.toml"]
+    {
+        for was_there in [true, false] {
+            let project = crate::agents::captured();
+            if was_there {
+                project.write(settings, "before\n");
+            }
+            say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p", "p"));
+            crate::agents::in_call(&project, "claude-code", "s-1", || project.write("made", "1"));
+            say(&project, &Said::new("claude-code", "s-1", "Stop"));
+            project.write(settings, "after\n");
+            let undone = project.json("undo --yes");
+            let when = format!("{settings}, there before: {was_there}: {undone}");
+            assert_eq!(
+                (read(&project, "made"), read(&project, settings).as_deref()),
+                (None, Some("after\n")),
+                "{when}"
+            );
+            let skipped = undone["files"]["skipped"].as_array().expect("a list").clone();
+            assert!(skipped.iter().any(|one| one["path"] == settings), "it is named: {when}");
+            project.json("redo --yes");
+            assert_eq!(
+                (read(&project, "made").as_deref(), read(&project, settings).as_deref()),
+                (Some("1"), Some("after\n"))
+            );
+        }
+    }
+}
+
+#[test]
+fn settings_that_the_agent_wrote_go_with_its_work() {
+    let project = crate::agents::captured();
+    let settings = ".claude/settings.json";
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p", "p"));
+    crate::agents::in_call(&project, "claude-code", "s-1", || project.write(settings, "of the agent"));
+    say(&project, &Said::new("claude-code", "s-1", "Stop"));
+    project.json("undo --yes");
+    assert_eq!(read(&project, settings), None);
+}

@@ -3,6 +3,7 @@
 mod as_if;
 mod back;
 mod carry_out;
+mod client_settings;
 mod differs;
 mod left;
 mod limits;

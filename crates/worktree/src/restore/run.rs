@@ -18,6 +18,7 @@ use super::super::shot::{GitPart, Open, Shot};
 use super::super::workspace::{Workspace, require_kept};
 use super::as_if::AsIf;
 use super::carry_out::Done;
+use super::client_settings;
 use super::limits::Whose;
 use super::look::{Compared, Meant};
 use super::planned::{hash_of, touched};
@@ -210,10 +211,16 @@ fn plan_report<'w>(
         .then(|| workspace.plan_git(&target, shot, request.force.commits, brought.as_ref(), &past))
         .transpose()?;
     databases.retain(|_| strategy.has_files());
-    let conflicts = match &reversed {
+    let mut conflicts = match &reversed {
         Some(reversed) => reversed.conflicts.clone(),
         None => workspace.conflicts(&target, &differences, &usual, until, &did)?,
     };
+    let settings = if reversed.is_none() && !request.force.files {
+        client_settings::take_from(&mut conflicts)
+    } else {
+        Vec::new()
+    };
+    limits.keep.extend(without::kept(&settings, &differences));
     if request.keep_theirs {
         limits.keep.extend(without::kept(&conflicts, &differences));
         limits.keep_together(&mut databases);
@@ -232,6 +239,7 @@ fn plan_report<'w>(
     if request.keep_theirs {
         plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
     }
+    plan.skipped.extend(settings.into_iter().map(|one| (one.path, client_settings::STAYS.to_owned())));
     let rest = without::open_conflicts(&mut plan, conflicts, reversed, request);
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
     let plan_hash = hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?;
