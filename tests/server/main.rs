@@ -13,3 +13,4 @@ mod schema;
 mod silent;
 mod story;
 mod trips;
+mod unsent;

@@ -1,15 +1,18 @@
 //! `unsent.jsonl`: what hooks could not tell the server of the ledger, an event a line, in the project's own store.
 //!
 //! A line is on the disk before the hook ends, because nothing else remembers it. The file is bounded: of what comes beyond, the number is
-//! kept, as the length of `unsent.more`.
+//! kept, as the length of `unsent.more`. The next hook that reaches the server records the lines in their order. How many it has recorded
+//! stands in `unsent.done` after each, so that one that is killed repeats one line at most, which the ledger knows. Who writes or replays
+//! holds `unsent.lock`.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use ic_base::Timestamp;
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 
 /// Some thousand events: more than a working day of an agent.
@@ -24,6 +27,9 @@ pub(crate) struct Unsent {
     pub(crate) client: String,
     /// Its event.
     pub(crate) event: String,
+    /// The top of the work tree that it is of.
+    #[serde(default)]
+    pub(crate) root: Option<PathBuf>,
     /// Its session, as the client calls it.
     pub(crate) session: Option<String>,
     /// Its prompt, as the client calls it.
@@ -56,7 +62,8 @@ impl Waiting {
         let count = self.events.len() as u64 + self.more;
         let events = ic_base::said::counted(usize::try_from(count).unwrap_or(usize::MAX), "event");
         Some(format!(
-            "{events} of hooks could not be recorded in the ledger on its server, the last at {}. {} keeps {}; remove it when you have read it.",
+            "{events} of hooks could not be recorded in the ledger on its server, the last at {}. {} keeps {}, and the next hook that reaches the \
+             server records what is kept.",
             ic_base::said::second(Timestamp(last.at)),
             self.file.display(),
             if self.more == 0 { "them".to_owned() } else { format!("the first {}", self.events.len()) },
@@ -74,6 +81,7 @@ fn open(path: &Path) -> Option<File> {
 
 /// Keeps an event. What cannot be written is lost, and `hooks.log` names it: an agent is not held up for it.
 pub(crate) fn keep(store: &Path, event: &Unsent) {
+    let _lock = lock(store);
     let path = store.join("unsent.jsonl");
     if fs::metadata(&path).is_ok_and(|found| found.len() >= LONGEST) {
         if let Some(mut file) = open(&store.join("unsent.more")) {
@@ -97,4 +105,86 @@ pub(crate) fn read(store: &Path) -> Waiting {
     let events = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
     let more = fs::metadata(store.join("unsent.more")).map_or(0, |found| found.len());
     Waiting { file, events, more }
+}
+
+/// How many lines of a file are recorded; the first one tells which file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Progress {
+    first: String,
+    count: usize,
+}
+
+/// What waits, taken by this process alone.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    store: PathBuf,
+    lines: Vec<String>,
+    done: usize,
+    is_begun: bool,
+    _lock: File,
+}
+
+/// So long another process that writes or replays is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn lock(store: &Path) -> Option<File> {
+    let file = open(&store.join("unsent.lock"))?;
+    let since = Instant::now();
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Some(file),
+            Err(_) if since.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Takes what waits; `None`: nothing does, or another process has it.
+pub(crate) fn take(store: &Path) -> Option<Taken> {
+    if !store.join("unsent.jsonl").is_file() {
+        return None;
+    }
+    let lock = lock(store)?;
+    let text = fs::read_to_string(store.join("unsent.jsonl")).ok()?;
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let progress = fs::read(store.join("unsent.done")).unwrap_or_default();
+    let progress: Option<Progress> = serde_json::from_slice(&progress).ok();
+    let of_this = progress.filter(|progress| lines.first() == Some(&progress.first));
+    let done = of_this.map_or(0, |progress| progress.count);
+    Some(Taken { store: store.to_owned(), lines, done, is_begun: done > 0, _lock: lock })
+}
+
+impl Taken {
+    /// The oldest event that is not recorded. What is no line of ours is passed over.
+    pub(crate) fn oldest(&mut self) -> Option<Unsent> {
+        while let Some(line) = self.lines.get(self.done) {
+            match serde_json::from_str(line) {
+                Ok(event) => return Some(event),
+                Err(_) => self.done += 1,
+            }
+        }
+        None
+    }
+
+    /// Whether some of it was recorded before: a file in which no line is ours is left for who looks at it.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.is_begun
+    }
+
+    /// Notes that the oldest one is recorded.
+    pub(crate) fn is_recorded(&mut self) {
+        self.done += 1;
+        let first = self.lines.first().cloned().unwrap_or_default();
+        let Ok(text) = serde_json::to_vec(&Progress { first, count: self.done }) else { return };
+        let (new, path) = (self.store.join("unsent.done.new"), self.store.join("unsent.done"));
+        // Whole or not at all: a part of it would say that nothing is recorded.
+        let _ = fs::write(&new, text).and_then(|()| fs::rename(new, path));
+    }
+
+    /// Removes what is all recorded: the lines first, for a progress without them says nothing.
+    pub(crate) fn end(self) {
+        for name in ["unsent.jsonl", "unsent.done"] {
+            let _ = fs::remove_file(self.store.join(name));
+        }
+    }
 }

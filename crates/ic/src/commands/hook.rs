@@ -52,6 +52,9 @@ pub(crate) struct Hook {
     client: String,
     /// The client's name of the event; others are ignored
     event: String,
+    /// It came when the ledger could not be reached: the tree is not looked at.
+    #[arg(skip)]
+    is_late: bool,
 }
 
 /// Whatever its environment says, and wherever it was started: a hook works by what its client says. A client may outlive its directory.
@@ -115,10 +118,13 @@ impl Hook {
         let directory =
             payload.text("cwd").map(PathBuf::from).and_then(|dir| std::fs::canonicalize(dir).ok());
         let directory = directory.unwrap_or_else(|| session.directory.clone());
-        session.for_hook(directory, PATIENCE_TO_WRITE, unsent::patience());
+        session.for_hook(directory.clone(), PATIENCE_TO_WRITE, unsent::patience());
         let Ok(place) = session.place() else { return Ok(Said::default()) };
+        // What came before is recorded before: what still waits has this event wait, too.
+        let replayed = unsent::replay(session, &place, &directory);
         let id = payload.text("session_id").filter(|id| is_id(id));
-        let recorded = id.ok_or_else(|| unreadable("it names no session")).and_then(|id| {
+        let id = replayed.and_then(|_| id.ok_or_else(|| unreadable("it names no session")));
+        let recorded = id.and_then(|id| {
             let teller = Teller { client: event.client.as_str(), client_id: id };
             // Only where the tree is looked at a hook may take so long that its client ends it.
             let line = Line::new(event.client.as_str(), &self.event, Duration::ZERO);
@@ -152,6 +158,7 @@ impl Hook {
         }
         // A configuration that cannot be read is no reason to record nothing, or to let undone work go on.
         let (kept, warnings) = match session.kept_along_the_way(&kernel, &kernel.project.root, true) {
+            Ok(_) if self.is_late => (None, Vec::new()),
             Ok(kept) => {
                 let limit = self.limit(session, client);
                 (kept.map(|kept| Settings { busy_timeout: PATIENCE, limit, ..kept }), Vec::new())
