@@ -132,6 +132,10 @@ fn a_person_on_the_lines_of_the_agent_is_named_and_nothing_is_done_or_said_to_be
     let report = project.json(&format!("undo --dispatch {id} --force-files --yes"));
     assert_eq!((&report["status"], read(&project, "f")), (&json!("rolled_back"), lines(&[])), "{report}");
     assert!(is_undone(&project, "A"));
+    // The whole file was replaced. What the person had there is kept, and the report says where.
+    let safety = report["files"]["safety_checkpoint_id"].as_str().expect("a checkpoint");
+    let held = project.ok(&format!("checkpoint cat {safety} f"));
+    assert!(held.contains("the person knows better"), "{held}");
     project.json("redo --yes");
     let person = lines(&[(10, "the person knows better")]);
     assert_eq!((read(&project, "f"), has(&project, "own")), (person, false), "what the second took out");
@@ -371,4 +375,50 @@ fn the_log_counts_for_a_subagent_what_its_own_calls_wrote() {
         one["file_counts"]["created"].clone()
     };
     assert_eq!((created("dispatch"), created("prompt")), (json!(1), json!(2)), "{log}");
+}
+
+#[test]
+fn what_a_decision_replaces_of_others_is_named_with_the_commands_that_bring_it_back() {
+    for alone in [true, false] {
+        let project = with_lines();
+        prompt(&project, "A", "A works");
+        edit(&project, "A", "a1", || set(&project, 10, "agent"));
+        stop(&project, "A");
+        set(&project, 10, "person");
+        set(&project, 30, "person");
+        let persons = read(&project, "f");
+        let point = if alone { format!("--dispatch {}", work_of(&project, "A")) } else { String::new() };
+        let undone = project.run(&format!("undo {point} --force-files --yes --format text"));
+        assert_eq!((undone.code, read(&project, "f")), (Some(0), lines(&[])), "{undone:?}");
+        assert!(undone.stdout.contains("ic redo brings it back"), "{undone:?}");
+        let command = undone.stdout.split("ic checkpoint restore ").nth(1).expect("a command");
+        let command = command.lines().next().expect("a line");
+        project.ok(&format!("checkpoint restore {command}"));
+        assert_eq!(read(&project, "f"), persons, "{command}");
+    }
+}
+
+#[test]
+fn a_directory_that_undone_work_made_goes_with_the_last_file_in_it() {
+    for by_person in [false, true] {
+        let project = with_lines();
+        if by_person {
+            std::fs::create_dir_all(project.root().join("d/e")).expect("a directory");
+        }
+        for (session, file) in [("A", "d/e/x"), ("B", "d/e/y")] {
+            prompt(&project, session, session);
+            shell(&project, session, session, || project.write(file, "1\n"));
+            stop(&project, session);
+        }
+        let tree = || ic_testkit::tree(project.root());
+        let whole = tree();
+        for session in ["A", "B"] {
+            project.json(&format!("undo --dispatch {} --yes", work_of(&project, session)));
+        }
+        let left = (has(&project, "d/e"), has(&project, "d"));
+        assert_eq!(left, (by_person, by_person), "an empty directory is the person's alone");
+        project.json("redo --yes");
+        project.json("redo --yes");
+        assert_eq!(tree(), whole, "both ways");
+    }
 }

@@ -86,6 +86,12 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
     for (path, pairs) in changes {
         work.step_back(path, pairs)?;
     }
+    for path in &own.of_undone {
+        let now = work.finder.find(path)?;
+        if matches!(now, Some(State::Directory { .. })) && !work.wanted.contains_key(path) {
+            work.wanted.insert(path.clone(), (now, None));
+        }
+    }
     work.keep_directories()?;
     work.require_parents()?;
     Ok(work.done())
@@ -219,6 +225,9 @@ impl Work<'_> {
                 .find(|entry| self.wanted.get(entry).is_none_or(|(_, to)| to.is_some()));
             let Some(stays) = stays else { continue };
             let Some((_, to)) = self.wanted.remove(&path) else { continue };
+            if self.backwards.own.of_undone.contains(&path) {
+                continue;
+            }
             let stays = String::from_utf8_lossy(&stays).into_owned();
             if to.is_some() {
                 self.reversed.conflicts.push((path, format!("others keep {stays} in it")));

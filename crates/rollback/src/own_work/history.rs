@@ -89,7 +89,25 @@ pub(super) fn replay(workspace: &Workspace<'_>, work: &Work<'_>, changes: &mut O
             changes.replay(&workspace.objects, &path, &history, undone)?;
         }
     }
+    let parents = known.iter().flat_map(|path| parents_of(path)).filter(|path| !known.contains(path));
+    for (path, history) in histories(workspace, work, &facts, &parents.collect(), None)? {
+        if is_of_undone(&history) {
+            changes.leave_if_empty(path);
+        }
+    }
     Ok(())
+}
+
+/// The directories above a path, without the root.
+fn parents_of(path: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    ends.map(|end| path[..end].to_vec())
+}
+
+/// Whether a directory was made by work that is undone, and nothing else happened to it: that work's undo left it only for what others had in it.
+fn is_of_undone(history: &History) -> bool {
+    let is_made = history.first().is_some_and(|first| first.change.0.is_none());
+    is_made && history.iter().all(|past| past.whose == Whose::Undone)
 }
 
 /// `None`: nobody else has to do with it.

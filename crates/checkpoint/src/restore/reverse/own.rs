@@ -28,6 +28,8 @@ pub struct Own {
     pub(super) replayed: BTreeMap<Vec<u8>, Vec<Pair>>,
     /// Of those, the paths that others did not change after the work.
     pub(super) alone: BTreeSet<Vec<u8>>,
+    /// Directories that work made which is undone: they go with the last thing in them.
+    pub(super) of_undone: BTreeSet<Vec<u8>>,
     /// The names that others gave since to files that the work left.
     pub(super) renamed: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The tree at the last look.
@@ -97,6 +99,11 @@ impl Own {
             let (from, to) = &since.change;
             part(from.as_ref()) == before && part(to.as_ref()) != before
         })
+    }
+
+    /// Lets a directory that the work did not make go if its undo leaves nothing in it.
+    pub fn leave_if_empty(&mut self, path: Vec<u8>) {
+        self.of_undone.insert(path);
     }
 
     /// Adds a path at which a change may be of the work or of others.

@@ -1,5 +1,6 @@
 //! What a rollback does about files and git.
 
+use ic_base::{CheckpointId, shell_word};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::{Action as FileAction, Step};
 use ic_rollback::{LeavingCommit, OutsideChange};
@@ -103,6 +104,7 @@ pub(crate) fn files(tree: &Report, is_back: bool) -> String {
     match &tree.safety_id {
         Some(safety) => {
             out += &format!("  the old content is kept in checkpoint {}\n", safety.short());
+            out += &replaced(tree, safety);
         }
         None if is_planned && !steps.is_empty() => {
             out += "  the current content is saved in a checkpoint first\n";
@@ -110,6 +112,20 @@ pub(crate) fn files(tree: &Report, is_back: bool) -> String {
         None => {}
     }
     out
+}
+
+/// How what others changed comes back where a decision let whole files be replaced.
+fn replaced(tree: &Report, safety: &CheckpointId) -> String {
+    let is_step = |path: &PathText| tree.plan.steps.iter().any(|step| step.path == *path);
+    let Some(first) = tree.conflicts.iter().map(|one| &one.path).find(|path| is_step(path)) else {
+        return String::new();
+    };
+    let path = shell_word(&String::from_utf8_lossy(&first.0));
+    format!(
+        "  what others changed in these files (CLASH) was replaced with them; ic redo brings it back, or of one file alone: \
+         ic checkpoint restore {} --path {path} --yes\n",
+        safety.short()
+    )
 }
 
 /// Warnings of what was finished first, and of content that lies elsewhere than what else was replaced.
