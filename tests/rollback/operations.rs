@@ -51,12 +51,22 @@ fn a_conflict_that_the_work_began_ends_with_its_undo() {
             assert!(!try_git(&world, &[operation, of]), "{operation}: a conflict");
         });
         assert!(world.root().join(".git").join(note).exists(), "{operation}");
+        let left = world.text("a");
         let planned = world.cli.run(["undo", "--dry-run", "--format", "text"]);
         assert!(planned.stdout.contains("ended: it began since"), "{operation}: {planned:?}");
         world.ic(&["undo", "--yes"]);
         assert!(!world.root().join(".git").join(note).exists(), "{operation}");
         assert_eq!((world.git(&["rev-parse", "HEAD"]), world.git(&["status", "--porcelain"])), before);
         assert_eq!(world.text("a"), "newest\n", "{operation}");
+        // The way back would need git's notes of it: it says what to do, and that does it.
+        let refused = world.cli.run(["redo", "--yes"]);
+        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "git_in_progress"), "{operation}");
+        assert!(refused.stderr.contains(&format!("begin the {operation} again")), "{operation}: {refused:?}");
+        let way = refused.stderr.split("ic checkpoint restore ").nth(1).expect("a command");
+        let id = way.split(' ').next().expect("an id");
+        world.ic(&["checkpoint", "restore", id, "--strategy", "files-only", "--yes"]);
+        assert_eq!((world.text("a"), world.text("new")), (left, "n\n".to_owned()), "{operation}");
+        world.ic(&["checkpoint", "undo", "--yes"]);
         // Git agrees that nothing is in progress.
         world.git(&["commit", "-q", "--allow-empty", "-m", "later"]);
     }

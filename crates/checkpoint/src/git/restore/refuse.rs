@@ -30,8 +30,14 @@ pub(super) fn operations(
     let in_progress = |operation: &str, when: &str| {
         Diagnosis::new(Code::GitInProgress, format!("A {operation} {when} in progress."))
             .hint(format!(
-                "{}restore the files alone: ic checkpoint restore ID --strategy files-only --yes",
-                if when == "is" { way_out(operation) } else { String::new() }
+                "{}restore the files alone: ic checkpoint restore ID --strategy files-only --yes{}",
+                if when == "is" { way_out(operation) } else { String::new() },
+                // Git's notes of it are in no checkpoint.
+                if when == "is" {
+                    String::new()
+                } else {
+                    format!(", and begin the {operation} again with git")
+                }
             ))
             .detail("operation", operation)
     };
