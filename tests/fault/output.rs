@@ -55,6 +55,45 @@ fn a_reader_that_leaves_is_no_failure() {
 }
 
 #[test]
+fn a_lost_answer_of_what_was_done_is_no_success() {
+    let filled = Filled::new();
+    let runs = || filled.cli.json(["run", "list"]).as_array().expect("a list").len();
+    let before = runs();
+    for format in ["json", "text"] {
+        let words = ["run", "create", "--goal", "once", "--phases", "a,b", "--format", format];
+        let mut child = filled.cli.command(words);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = child.stdout(writer).output().expect("start ic");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{format}: {stderr}");
+        assert!(stderr.contains("what it did is done"), "{format}: {stderr}");
+    }
+    for closed in [">&-", "<&- >&-"] {
+        let script = format!("exec \"$0\" run create --goal once --phases a,b {closed}");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_ic")]).current_dir(filled.cli.root()).env_clear();
+        let output = shell.stdin(Stdio::null()).output().expect("start sh");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{closed}: {stderr}");
+        assert!(stderr.contains("what it did is done"), "{closed}: {stderr}");
+        // Who wants nothing printed gets what they want.
+        let script = "exec \"$0\" run create --goal once --phases a,b <>/dev/null >&0";
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", script, env!("CARGO_BIN_EXE_ic")]).current_dir(filled.cli.root()).env_clear();
+        assert_eq!(shell.status().expect("start sh").code(), Some(0), "{closed}");
+    }
+    assert_eq!(runs(), before + 6, "all are on record");
+    filled.cli.ok(["events", "verify"]);
+    // Who only asked lost nothing.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let status =
+        filled.cli.command(["run", "status", &filled.run]).stdout(writer).status().expect("start ic");
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
 fn a_cursor_stays_where_its_reader_left() {
     let filled = Filled::new();
     let mut child = filled

@@ -104,9 +104,10 @@ impl Output {
     pub(crate) fn record(&mut self, record: &impl Serialize, text: impl FnOnce() -> String) -> Result<Exit> {
         if self.format == Format::Text {
             self.text(text())?;
-            return self.done();
+            return self.done_whole();
         }
         self.json(record)?;
+        self.require_reader()?;
         self.keep(text)
     }
 
@@ -146,7 +147,7 @@ impl Output {
         } else {
             self.raw(format!("{value}\n").as_bytes())?;
         }
-        self.done()
+        self.done_whole()
     }
 
     /// Prints just a path, or its record if JSON was asked for. A script gets the exact bytes of the name, a person what is safe to show.
@@ -302,10 +303,26 @@ impl Output {
 
     /// What is printed whole ends well: so does what a reader has seen enough of.
     fn done(&mut self) -> Result<Exit> {
-        // To call again would do it twice.
-        let lost =
-            |error: Diagnosis| error.hint("only its output is lost, and what it did is done: see ic status");
         self.flush().map(|_| Exit::Done).map_err(lost)
+    }
+
+    /// As [`Self::done`], of one record.
+    fn done_whole(&mut self) -> Result<Exit> {
+        self.require_reader()?;
+        self.done()
+    }
+
+    /// Errors where the answer of a call that wrote to the ledger reached nobody: its id is in there, and a script would go on without it.
+    fn require_reader(&mut self) -> Result<()> {
+        if !ic_store::has_written() || self.capture.is_some() {
+            return Ok(());
+        }
+        self.flush().map_err(lost)?;
+        if !self.closed && !ic_closed_streams::had_no_output() {
+            return Ok(());
+        }
+        let closed = Err(io::Error::from(ErrorKind::BrokenPipe));
+        closed.while_doing(|| "writing to standard output".to_owned()).map_err(lost)
     }
 
     fn flush(&mut self) -> Result<Written> {
@@ -325,6 +342,11 @@ impl Output {
             other => other.while_doing(|| "writing to standard output".to_owned()),
         }
     }
+}
+
+/// To call again would do it twice.
+fn lost(error: Diagnosis) -> Diagnosis {
+    error.hint("only its output is lost, and what it did is done: see ic status")
 }
 
 fn print_warning(code: Code, message: &str) {

@@ -1,6 +1,7 @@
 //! An open ledger: in a file, or on a server.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ic_base::{Code, Context, Diagnosis, Result};
 
@@ -10,6 +11,14 @@ use crate::file::File;
 use crate::remembered::{Behind, said};
 use crate::server::{Server, ServerUrl, nominal_file};
 use crate::transaction::{Snapshot, Transaction};
+
+/// Whether this process has committed a write. It is asked once, as the process ends.
+static WRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether a write to a ledger was committed by this process.
+pub fn has_written() -> bool {
+    WRITTEN.load(Relaxed)
+}
 
 /// An open ledger of the newest schema.
 pub struct Ledger {
@@ -107,7 +116,9 @@ impl Ledger {
             let in_vain = || Diagnosis::new(Code::Internal, "This transaction was run in vain.");
             let _ = self.transaction(|tx| write(tx).and_then(|_| Err::<T, _>(in_vain())));
         }
-        self.transaction(write)
+        let written = self.transaction(write)?;
+        WRITTEN.store(true, Relaxed);
+        Ok(written)
     }
 
     fn transaction<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {

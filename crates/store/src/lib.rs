@@ -48,7 +48,7 @@ pub use git_dirs::{GitDirs, OtherWorkTree, git_dirs, is_linked_work_tree, other_
 pub use git_index::{IndexEntries, IndexEntry, hash_length as git_hash_length, tracks as git_tracks};
 pub use identity::{APPLICATION_ID, is_ledger, is_ledger_head};
 pub use known::Identity;
-pub use ledger::Ledger;
+pub use ledger::{Ledger, has_written};
 pub use locate::{FoundBy, Lookup, Place, initial_place, locate, named_from, project_root};
 pub use migrate::LATEST;
 pub use remembered::{Behind, WHEN_BEHIND, accept};

@@ -1,0 +1,32 @@
+//! Whether standard output was closed as the process began (`>&-` in a shell).
+//!
+//! Rust opens `/dev/null` in its place before `main`, so that no other file gets its number: all that is written is lost, and every write
+//! succeeds. Who asks later cannot tell that from a caller who wants nothing printed. So it is looked at before, by a function that the
+//! loader calls.
+//!
+//! This crate has unsafe code for that, and has nothing else.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether standard output was closed as the process began.
+#[must_use]
+pub fn had_no_output() -> bool {
+    CLOSED.load(Relaxed)
+}
+
+extern "C" fn look() {
+    #[allow(
+        unsafe_code,
+        reason = "asks for the flags of a descriptor, which may be closed; nothing is changed"
+    )]
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    CLOSED.store(flags == -1, Relaxed);
+}
+
+#[used]
+#[allow(unsafe_code, reason = "a place that the loader reads: a pointer to a function without arguments")]
+#[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
+static LOOK: extern "C" fn() = look;
