@@ -11,4 +11,5 @@ mod installed;
 mod offered;
 mod on_server;
 mod project;
+mod resumed;
 mod two_steps;

@@ -1,6 +1,7 @@
 //! From the global flags to an open ledger.
 
 pub(crate) mod ask;
+mod calling;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,6 @@ use std::time::{Duration, Instant};
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
 use ic_kernel::config::{self, Config, Loaded};
 use ic_kernel::{Above, Caller, Kernel};
-use ic_ops::hooks;
 use ic_phase::resolve::Project;
 use ic_saga::process::ProcessIdentity;
 use ic_store::{Lookup, OpenOptions, Patience, Place};
@@ -158,35 +158,6 @@ impl Session {
         Ok(kernel)
     }
 
-    /// In the shell of a coding agent `@` means the run of its session, and what is written is written for the prompt that it works on.
-    fn join_session(&self, kernel: &mut Kernel) -> Result<()> {
-        let Some((client, client_id)) = &self.environment.session else { return Ok(()) };
-        // In another place than the one that the session began in, what it does there is meant.
-        let there = ic_session::places::at;
-        let known = kernel.read(|snapshot| there(snapshot, client, client_id, &kernel.project.root))?;
-        let client_id = known.map_or(client_id.clone(), |known| known.client_id);
-        let teller = hooks::Teller { client, client_id: &client_id };
-        let named =
-            kernel.caller.as_ref().filter(|caller| !caller.explicit).map(|caller| caller.reference.as_str());
-        let found = kernel.read(|snapshot| {
-            let Some((run, work)) = hooks::calling(snapshot, teller)? else { return Ok(None) };
-            // A prompt that a dispatch began is nearer to this call than the dispatch that its whole client was given.
-            let is_nearer = match (&work, named) {
-                (Some(work), Some(named)) => hooks::is_begun_by(snapshot, work, named)?,
-                (_, named) => named.is_none(),
-            };
-            Ok(Some((run, work.filter(|_| is_nearer))))
-        })?;
-        let Some((run, work)) = found else { return Ok(()) };
-        kernel.own_run = Some(run.id);
-        if kernel.caller.as_ref().is_none_or(|caller| !caller.explicit)
-            && let Some(work) = work
-        {
-            kernel.caller = Some(Caller { reference: work.to_string(), explicit: false });
-        }
-        Ok(())
-    }
-
     /// The same command as if it had been called in `directory`, on behalf of no dispatch and of no session: what a hook says tells whose
     /// it is. It waits for what another process holds no longer than a person would.
     pub(crate) fn for_hook(
@@ -202,22 +173,6 @@ impl Session {
         self.environment.config = None;
         self.began_by = self.environment.dispatch.take();
         self.environment.session = None;
-    }
-
-    /// The prompt that an agent works on which makes this call: in its own shell, or over MCP. `None`: a person or a script makes it.
-    pub(crate) fn asking(&self, kernel: &Kernel) -> Result<Option<ic_session::Prompt>> {
-        const TOOL: &str = "undo";
-        kernel.read(|snapshot| {
-            let known = match &self.environment.session {
-                Some((client, id)) => ic_session::places::at(snapshot, client, id, &kernel.project.root)?,
-                None if self.environment.is_mcp => {
-                    ic_session::that_calls(snapshot, &kernel.project.root, TOOL)?
-                }
-                None => None,
-            };
-            let latest = known.map_or(Ok(None), |known| ic_session::latest(snapshot, &known.id))?;
-            Ok(latest.filter(|prompt| prompt.ended_at.is_none()))
-        })
     }
 
     /// How long a capture of a hook may take, where the environment says so.

@@ -252,10 +252,17 @@ pub fn of_project(snapshot: &Snapshot<'_>, project: &std::path::Path, limit: i64
     snapshot.query_all(&sql, &[&path_bytes(project), &limit], from_row)
 }
 
-/// The session whose agent asks over a tool of ours, in a project: the one that is in a call of such a tool, by the end of its name; else the
-/// only one that works on a prompt. `None`: that is not known.
-pub fn that_calls(snapshot: &Snapshot<'_>, project: &std::path::Path, tool: &str) -> Result<Option<Session>> {
+/// The session whose agent asks over a tool of ours, in a project. One that is in a call of such a tool comes first, then `named`, then the only
+/// one that works on a prompt. `named` is the session that the server was started for: a client may have resumed another one in it, or begun a
+/// new one, so it is not believed before the calls. `None`: that is not known.
+pub fn that_calls(
+    snapshot: &Snapshot<'_>,
+    project: &std::path::Path,
+    is_tool: impl Fn(&str) -> bool,
+    named: Option<&Session>,
+) -> Result<Option<Session>> {
     const MOST: i64 = 50;
+    let is_named = |known: &Session| named.is_some_and(|named| named.id == known.id);
     let (mut open, mut calling) = (Vec::new(), None);
     for known in of_project(snapshot, project, MOST)?.into_iter().filter(|known| known.ended_at.is_none()) {
         let Some(prompt) = prompt::latest(snapshot, &known.id)?.filter(|prompt| prompt.ended_at.is_none())
@@ -263,17 +270,19 @@ pub fn that_calls(snapshot: &Snapshot<'_>, project: &std::path::Path, tool: &str
             continue;
         };
         let calls = call::of_dispatch(snapshot, &prompt.dispatch_id)?;
-        let began = calls.iter().filter(|call| call.ended_seq.is_none() && call.tool.ends_with(tool));
-        let began = began.map(|call| call.created_at).max();
+        let began = calls.iter().filter(|call| call.ended_seq.is_none() && is_tool(&call.tool));
+        // Where several call at once, the named one is the more likely of them.
+        let began = began.map(|call| (is_named(&known), call.created_at)).max();
         if began.is_some() && calling.as_ref().is_none_or(|(at, _)| *at < began) {
             calling = Some((began, known.clone()));
         }
         open.push(known);
     }
+    let named = || open.iter().find(|known| is_named(known)).cloned();
     Ok(match (calling, open.as_slice()) {
         (Some((_, known)), _) => Some(known),
         (None, [one]) => Some(one.clone()),
-        (None, _) => None,
+        (None, _) => named(),
     })
 }
 

@@ -229,12 +229,9 @@ pub fn project_of(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<
     Ok(known.map(|known| known.project_dir).filter(|project| project.is_dir()))
 }
 
-/// The run of the session that calls, if it is open, and the work that it is in the middle of.
-pub fn calling(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<(Run, Option<DispatchId>)>> {
-    let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
-        return Ok(None);
-    };
+/// The run of a session, and the work that it is in the middle of.
+pub fn calling(snapshot: &Snapshot<'_>, session: &Session) -> Result<(Run, Option<DispatchId>)> {
     let prompt = session::latest(snapshot, &session.id)?.filter(|prompt| prompt.ended_at.is_none());
     let run = run::get(snapshot, &session.run_id)?;
-    Ok(Some((run, prompt.map(|prompt| prompt.dispatch_id))))
+    Ok((run, prompt.map(|prompt| prompt.dispatch_id)))
 }
