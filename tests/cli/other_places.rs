@@ -355,4 +355,16 @@ fn a_subagent_in_a_work_tree_of_its_own_is_undone_there() {
     say(&project, &next(said("s", "Stop", &root)));
     done(&project, &inner, &["undo", "--yes"]);
     assert!(!inner.join("again").exists());
+
+#[test]
+fn an_empty_log_that_waits_for_hooks_names_the_place_that_has_entries() {
+    let (project, inner) = with_inner(true);
+    project.ok("hooks install claude-code");
+    prompt(&project, "feat", &inner);
+    call(&project, "feat", &inner, "f1", || write(&inner, "theirs", "theirs\n"));
+    stop(&project, "feat", &inner);
+    let text = done(&project, project.root(), &["log", "--format", "text"]).stdout;
+    assert!(text.contains("waits for the first prompt"), "{text}");
+    let inner = inner.canonicalize().expect("a place");
+    assert!(text.contains(&format!("ic -C {} log", inner.display())), "{text}");
 }

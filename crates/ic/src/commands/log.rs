@@ -52,7 +52,10 @@ impl Log {
                     return Err(error);
                 }
                 let none: [LogEntryJson; 0] = [];
-                return session.output.list(&none, || views::log::waiting(&waiting));
+                let elsewhere = Self::elsewhere(&kernel)?;
+                return session.output.list(&none, || {
+                    views::log::waiting(&waiting) + &views::log::elsewhere(elsewhere.as_deref())
+                });
             }
             run => run?,
         };
