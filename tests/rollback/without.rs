@@ -6,6 +6,7 @@ mod killed;
 mod kinds;
 mod left;
 mod people;
+mod returned;
 mod set_back;
 
 use std::os::unix::fs::PermissionsExt;

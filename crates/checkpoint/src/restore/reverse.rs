@@ -25,7 +25,7 @@ use back::{Back, Backwards};
 use looks::is_same;
 use own::Stay;
 pub use own::{Own, Pair};
-pub use replay::{Past, Undone, Whose};
+pub use replay::{Past, Undone, Whose, without_returns};
 
 /// What is to be done to undo a piece of work.
 #[derive(Debug, Default)]
@@ -156,12 +156,15 @@ impl Work<'_> {
                     return Ok(());
                 }
                 if is_as_it_was && (again || self.is_made_again(path, now.as_ref())?) {
-                    let why = if own.is_of_nobody(path) {
-                        "it is the same without this work"
+                    let (list, why) = if own.is_of_nobody(path) {
+                        (&mut self.reversed.left, "it is the same without this work")
+                    } else if own.by_persons.contains(path) {
+                        // Whether they wrote it anew, or git brought it back with what they wrote, is not known.
+                        (&mut self.reversed.parts, "others made it so again since, or brought it back")
                     } else {
-                        "others made it so again since"
+                        (&mut self.reversed.left, "others made it so again since")
                     };
-                    self.reversed.left.push((path.to_vec(), why.to_owned()));
+                    list.push((path.to_vec(), why.to_owned()));
                 } else if let (true, None, Some(name)) = (is_as_it_was, &state, self.renamed.get(path)) {
                     let name = String::from_utf8_lossy(name);
                     let why = format!("others renamed it to {name} since, which stays as it is");

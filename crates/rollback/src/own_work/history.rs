@@ -8,7 +8,7 @@ use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
 use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::journal;
-use ic_checkpoint::restore::reverse::{Own, Past, Undone, Whose};
+use ic_checkpoint::restore::reverse::{Own, Past, Undone, Whose, without_returns};
 use ic_dispatch::dispatch;
 use ic_events::EventType;
 use ic_journal::kept::goes_of;
@@ -312,6 +312,7 @@ fn histories(
             Ok(())
         })?;
     }
+    histories.values_mut().for_each(|history| without_returns(history));
     Ok(histories)
 }
 
@@ -322,9 +323,9 @@ fn whose(
     facts: &Facts,
     at: Option<Seq>,
 ) -> Whose {
-    let restored = || facts.restored.get(&window.to.id).copied().unwrap_or(Whose::Others);
+    let restored = facts.restored.get(&window.to.id).copied();
     if window.is_restore() {
-        return restored();
+        return restored.unwrap_or(Whose::Others);
     }
     let makers = window.makers(&difference.path);
     let is_of = |ids: &[DispatchId]| !makers.is_empty() && makers.iter().all(|maker| ids.contains(&maker.id));
@@ -335,7 +336,7 @@ fn whose(
         Whose::Undone
     } else if makers.is_empty() {
         // The effects of an undo, or a person.
-        restored()
+        restored.unwrap_or(Whose::Person)
     } else {
         Whose::Others
     }

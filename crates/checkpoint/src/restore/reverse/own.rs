@@ -30,6 +30,8 @@ pub struct Own {
     pub(super) alone: BTreeSet<Vec<u8>>,
     /// Directories that work made which is undone: they go with the last thing in them.
     pub(super) of_undone: BTreeSet<Vec<u8>>,
+    /// Of those, the paths that a person changed after the work.
+    pub(super) by_persons: BTreeSet<Vec<u8>>,
     /// The names that others gave since to files that the work left.
     pub(super) renamed: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The tree at the last look.

@@ -29,8 +29,10 @@ pub struct Past {
 pub enum Whose {
     /// The work that is to be undone, or to come back.
     Work,
-    /// Others, or a person.
+    /// Other work.
     Others,
+    /// No work that is known: a person, or git for one.
+    Person,
     /// Nobody any more: work that is undone alone, and what restored the tree when work was undone alone, or came back.
     Undone,
     /// A rollback that stands.
@@ -79,6 +81,9 @@ impl Own {
             && was_changed_unseen(objects, path, undone.then)?
         {
             return Ok(());
+        }
+        if since_the_work(history).any(|past| past.whose == Whose::Person) {
+            self.by_persons.insert(path.to_vec());
         }
         let undone_at = undone.map(|undone| undone.at);
         let (end, texts) = match end(objects, path, history, undone_at.is_none())? {
@@ -143,8 +148,27 @@ fn by_hash(texts: Vec<Vec<u8>>) -> impl Iterator<Item = (Hash, Vec<u8>)> {
 
 /// Whether others changed the path after the work: what stands there may be theirs.
 fn has_others(history: &[Past]) -> bool {
-    let since = history.iter().skip_while(|past| past.whose != Whose::Work);
-    since.into_iter().any(|past| matches!(past.whose, Whose::Others | Whose::Back { .. }))
+    let is_of_others = |past: &Past| matches!(past.whose, Whose::Others | Whose::Person | Whose::Back { .. });
+    since_the_work(history).any(is_of_others)
+}
+
+fn since_the_work(history: &[Past]) -> impl Iterator<Item = &Past> {
+    history.iter().skip_while(|past| past.whose != Whose::Work)
+}
+
+/// Leaves out of a history what a person changed and brought back: a stash, a switch or a rebase takes content away and returns it, and it is
+/// still of the work that made it.
+pub fn without_returns(history: &mut [Past]) {
+    let is_persons: Vec<bool> = history.iter().map(|past| past.whose == Whose::Person).collect();
+    for last in 0..history.len() {
+        let run = is_persons[..=last].iter().rev().take_while(|is_persons| **is_persons).count();
+        let left = history[last].change.1.clone();
+        let is_return = |past: &Past| is_same(past.change.0.as_ref(), left.as_ref());
+        let from = last + 1 - run;
+        if let Some(first) = history[from..=last].iter().position(is_return) {
+            history[from + first..=last].iter_mut().for_each(|past| past.whose = Whose::Undone);
+        }
+    }
 }
 
 /// What a history comes to; to nothing where at some step others changed what the work had changed, and no rollback went back past that.
@@ -190,7 +214,7 @@ impl Moment {
         let sides: &mut [&mut Option<State>] = match past.whose {
             Whose::Undone => &mut [],
             Whose::Work => &mut [&mut self.with],
-            Whose::Others | Whose::Back { .. } => &mut [&mut self.without, &mut self.with],
+            Whose::Others | Whose::Person | Whose::Back { .. } => &mut [&mut self.without, &mut self.with],
         };
         for side in sides {
             match changed(objects, path, side.as_ref(), &past.change, texts)? {
