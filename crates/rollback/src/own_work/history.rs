@@ -312,7 +312,9 @@ fn histories(
             Ok(())
         })?;
     }
-    histories.values_mut().for_each(|history| without_returns(history));
+    for history in histories.values_mut() {
+        without_returns(history);
+    }
     Ok(histories)
 }
 
