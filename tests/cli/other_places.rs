@@ -368,3 +368,34 @@ fn an_empty_log_that_waits_for_hooks_names_the_place_that_has_entries() {
     let inner = inner.canonicalize().expect("a place");
     assert!(text.contains(&format!("ic -C {} log", inner.display())), "{text}");
 }
+
+#[test]
+fn a_record_in_git_says_so_and_moves_out_to_outlive_the_repository() {
+    let project = captured();
+    let root = project.root().to_owned();
+    fs::remove_dir_all(root.join(".ic")).expect("the ledger of a directory");
+    git_in(&root, &["init", "-q", "-b", "main"]);
+    write(&root, "text", "one\n");
+    git_in(&root, &["add", "text"]);
+    git_in(&root, &["commit", "-q", "-m", "first"]);
+    let said = "The record is in .git and is lost with it";
+    let installed = project.ok("hooks install claude-code --format text");
+    assert!(installed.contains(said) && installed.contains("ic init --help"), "{installed}");
+    assert!(project.ok("hooks doctor --format text").contains(said));
+    let (help, store) = (project.ok("init --help"), project.cli.home().join("shop"));
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("mv .git/ic ~/ledgers/shop && ic init --store ~/ledgers/shop"), "{help}");
+
+    prompt(&project, "main", &root);
+    fs::rename(root.join(".git/ic"), &store).expect("the store moves");
+    done(&project, &root, &["init", "--store", store.to_str().expect("text")]);
+    assert!(!project.ok("hooks doctor --format text").contains(said));
+    call(&project, "main", &root, "m1", || {
+        fs::remove_dir_all(root.join(".git")).expect("a repository");
+        fs::remove_file(root.join("text")).expect("a file");
+    });
+    let db = store.join("ic.db");
+    let told = at(&project, &root, &["--db", db.to_str().expect("text"), "undo", "--yes", "--json"]);
+    assert_eq!(told.code, Some(4), "{told:?}");
+    assert_eq!(fs::read_to_string(root.join("text")).expect("a file"), "one\n");
+}

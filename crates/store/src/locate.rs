@@ -86,6 +86,11 @@ impl Place {
         self.server.as_ref().map_or_else(|| self.db.clone(), |url| PathBuf::from(url.to_string()))
     }
 
+    /// Whether the store lies in git's directory, and goes with it.
+    pub fn is_in_git(&self) -> bool {
+        common_dir(&self.root).is_some_and(|git| self.store.starts_with(git))
+    }
+
     /// As [`Ledger::is_of_one_host`], without opening it.
     pub fn is_of_one_host(&self) -> bool {
         self.server.is_none() || faults::is_on(Mode::OneHost)

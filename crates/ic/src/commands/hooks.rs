@@ -147,6 +147,8 @@ pub(crate) struct Installed {
     pub(crate) is_of_user: bool,
     /// Whether the project's ledger is on a server.
     pub(crate) is_on_server: bool,
+    /// Whether the project's ledger lies in git's directory.
+    pub(crate) is_in_git: bool,
 }
 
 pub(crate) fn report(

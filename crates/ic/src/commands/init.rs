@@ -19,7 +19,8 @@ use crate::views::ledger::{InitJson, WhereJson};
   ic init --db 'postgres://db.example/app?ledger=shop'   # on a server
 
 In a repository the record and its checkpoints are in .git, and go with it. One made with --store stays: should .git be lost,
-IC_DB=~/ledgers/shop/ic.db ic undo --yes restores the files, and not git's own history.")]
+IC_DB=~/ledgers/shop/ic.db ic undo --yes restores the files, and not git's own history. One that is in .git already moves so:
+mv .git/ic ~/ledgers/shop && ic init --store ~/ledgers/shop")]
 pub(crate) struct Init {
     /// Create the ledger in this directory, with a pointer to it here
     #[arg(long, value_name = "DIR", conflicts_with = "db")]

@@ -101,10 +101,14 @@ fn taken_by(named: &str) -> Option<&'static str> {
     }
 }
 
+/// What is said of a record that a lost repository takes along.
+const IN_GIT: &str =
+    "The record is in .git and is lost with it; how to keep it in another directory: ic init --help\n";
+
 /// What became of a client's settings. `installed`: of an installation, what else it did.
 pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Option<Installed>) -> String {
     let installs = installed.is_some();
-    let Installed { excluded, trusted, is_of_user, is_on_server } = installed.unwrap_or_default();
+    let Installed { excluded, trusted, is_of_user, is_on_server, is_in_git } = installed.unwrap_or_default();
     let file = path_text(edit.file());
     let name = client.as_str();
     let mut out = match (edit.is_change(), dry_run, installs) {
@@ -124,6 +128,9 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Opti
     };
     if excluded && edit.is_change() {
         out += "Git and captures leave it out, by .git/info/exclude: an undo neither removes hooks nor brings them back.\n";
+    }
+    if is_in_git && edit.is_change() && !dry_run {
+        out += IN_GIT;
     }
     if client == Client::Codex && installs && !dry_run {
         out += if trusted {
@@ -149,8 +156,8 @@ impl HooksDoctorJson {
     }
 }
 
-/// Whether hooks work, a client a block.
-pub(crate) fn doctor(all: &[HooksDoctorJson], now: Timestamp) -> String {
+/// Whether hooks work, a client a block. `is_in_git`: whether the record lies in git's directory.
+pub(crate) fn doctor(all: &[HooksDoctorJson], is_in_git: bool, now: Timestamp) -> String {
     let mut out = String::new();
     for one in all {
         out += &format!("{}\n", styled(style::STRONG, one.client));
@@ -191,6 +198,9 @@ pub(crate) fn doctor(all: &[HooksDoctorJson], now: Timestamp) -> String {
                 plain(&failure.message)
             );
         }
+    }
+    if is_in_git && all.iter().any(HooksDoctorJson::is_in_use) {
+        out += IN_GIT;
     }
     out
 }

@@ -100,6 +100,7 @@ impl Doctor {
             })
             .collect();
         let now = Environment::context().now();
-        session.output.list(&records, || views::hooks::doctor(&records, now))
+        let is_in_git = place.is_some_and(|place| place.is_in_git());
+        session.output.list(&records, || views::hooks::doctor(&records, is_in_git, now))
     }
 }

@@ -78,6 +78,7 @@ pub(crate) fn install(
         trusted: false,
         is_of_user: place.is_of_user(),
         is_on_server: session.place().is_ok_and(|place| !place.is_of_one_host()),
+        is_in_git: !place.is_of_user() && session.place().is_ok_and(|place| place.is_in_git()),
     };
     Ok((edit, installed))
 }
