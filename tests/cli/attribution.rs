@@ -421,4 +421,31 @@ fn a_directory_that_undone_work_made_goes_with_the_last_file_in_it() {
         project.json("redo --yes");
         assert_eq!(tree(), whole, "both ways");
     }
+
+fn a_plain_undo_names_what_changed_between_calls_and_brings_it_back() {
+    let project = with_lines();
+    prompt(&project, "A", "A works");
+    edit(&project, "A", "a1", || set(&project, 10, "agent"));
+    set(&project, 20, "person");
+    project.write("note", "person\n");
+    shell(&project, "A", "a2", || project.write("own", "own\n"));
+    stop(&project, "A");
+    let whole = read(&project, "f");
+    let plan = project.json("undo --dry-run");
+    let report = project.json("undo --yes");
+    for said in [&plan, &report] {
+        let warning = &said["files"]["warnings"][0];
+        assert_eq!(warning["code"], "changed_between_calls", "{said}");
+        let text = warning["message"].as_str().expect("text");
+        assert!(text.contains(": f, note; ") && text.contains("ic undo --dispatch ID"), "{text}");
+    }
+    assert_eq!((read(&project, "f"), has(&project, "note")), (lines(&[]), false));
+    project.json("redo --yes");
+    assert_eq!((read(&project, "f"), read(&project, "note")), (whole, "person\n".to_owned()));
+
+    let alone = with_lines();
+    prompt(&alone, "A", "A works");
+    edit(&alone, "A", "a1", || set(&alone, 10, "agent"));
+    stop(&alone, "A");
+    assert_eq!(alone.json("undo --yes")["files"]["warnings"], Value::Null, "nothing is to be named");
 }

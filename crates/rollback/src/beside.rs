@@ -17,7 +17,7 @@ use ic_session::attribution::Attribution;
 use ic_store::Snapshot;
 
 use ic_kernel::Kernel;
-use ic_worktree::{Conflict, Workspace};
+use ic_worktree::{Conflict, Warning, Workspace};
 
 /// Another run that worked in the tree.
 struct Other {
@@ -182,6 +182,42 @@ fn changed_by_nobody(
         })?;
     }
     Ok(changed)
+}
+
+/// Names those of these paths that changed between the tool calls of an agent: a process that it left behind may have done it, and so may a
+/// person.
+pub(super) fn between_calls<'p>(
+    workspace: &Workspace<'_>,
+    target: &Checkpoint,
+    paths: impl Iterator<Item = &'p [u8]>,
+) -> Result<Option<Warning>> {
+    const NAMED: usize = 3;
+    let attribution = workspace.kernel.read(|snapshot| {
+        Attribution::between(snapshot, &target.root, (target.seq, Seq::MAX), target.created_at)
+    })?;
+    let mut changed = BTreeSet::new();
+    for window in attribution.windows().filter(|window| !window.is_idle() && !window.is_in_call()) {
+        diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {
+            if difference.change().is_some() {
+                changed.insert(difference.path);
+            }
+            Ok(())
+        })?;
+    }
+    let found: Vec<_> = paths.filter(|path| changed.contains(*path)).map(String::from_utf8_lossy).collect();
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let more = match found.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named = found.iter().take(NAMED).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
+    let message = format!(
+        "changed between the tool calls of this work, so it may be yours, and goes back too: {named}{more}; an undo of \
+         a prompt alone leaves it: ic undo --dispatch ID"
+    );
+    Ok(Some(Warning { code: "changed_between_calls", message }))
 }
 
 /// The paths that another run may have changed.

@@ -188,6 +188,8 @@ impl<'a> Goal<'a> {
         let mut report = restore_into(workspace, target, deed, &request, site.watch)?;
         report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
         report.warnings.extend(self.running_call(site.kernel)?);
+        let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
+        report.warnings.extend(beside::between_calls(workspace, &self.target, paths)?);
         let others = self.others_asked();
         if let Some(others) = others.filter(|_| !request.force.files) {
             let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
