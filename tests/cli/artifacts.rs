@@ -121,6 +121,39 @@ fn a_file_that_cannot_be_read_is_an_error_and_registers_nothing() {
 }
 
 #[test]
+fn content_above_the_limit_is_said_not_to_be_kept() {
+    let project = project();
+    project.write(".ic.yaml", "rollback: {checkpointing: {max-file-size: 8}}\n");
+    project.write("small.txt", "12345678");
+    project.write("large.txt", "123456789");
+    let small = project.json("run artifact add @ --path small.txt");
+    assert_eq!((&small["content_kept"], small.get("warnings")), (&json!(true), None));
+    let large = project.json("run artifact add @ --path large.txt");
+    assert_eq!(
+        (&large["content_kept"], &large["warnings"][0]["code"]),
+        (&json!(false), &json!("content_not_kept"))
+    );
+    assert!(large["content_hash"].is_string(), "{large}");
+    let id = large["id"].as_str().expect("an id");
+    assert_eq!(project.refused(&format!("run artifact cat {id}")), (3, "path_not_found".to_owned()));
+    // A pipe gets the id alone on standard output; the warning is beside it.
+    let piped = project.run("run artifact add @ --path large.txt");
+    assert_eq!(piped.stdout.lines().count(), 1);
+    let said: Value = serde_json::from_str(&piped.stderr).expect("one line of JSON");
+    assert_eq!(said["warning"]["code"], "content_not_kept");
+    let shown = project.run("run artifact add @ --path large.txt --format text");
+    assert!(shown.stderr.starts_with("warning: large.txt has 9 bytes, and max-file-size is 8"), "{shown:?}");
+    assert_eq!(project.run("run artifact add @ --path small.txt").stderr, "");
+    for absent in ["docs", "docs/missing.txt", "https://example.org/a"] {
+        assert_eq!(
+            project.json(&format!("run artifact add @ --path {absent}"))["content_kept"],
+            false,
+            "{absent}"
+        );
+    }
+}
+
+#[test]
 fn an_address_is_recorded_as_it_was_given() {
     let project = project();
     for address in ["https://example.org/a//b", "s3://bucket/key", "file.txt"] {

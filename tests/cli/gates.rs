@@ -44,6 +44,7 @@ fn the_default_chain_has_its_gates() {
             assert_eq!((&record["event_kind"], &record["code"]), (&json!("block"), &json!("gate_blocked")));
             assert_eq!((&record["advanced"], &record["gate_result"]), (&json!(false), &json!("fail")));
             assert_eq!(project.ok("run phase @"), pair[0]);
+            project.write(format!("{}.md", pair[0]), "written\n");
             project.ok(&open);
         }
         let record = project.json("run advance @");
@@ -67,10 +68,46 @@ fn a_chain_of_its_own_has_no_gates_unless_they_are_given() {
         let words = ["run", "create", "--goal", "g", "--phases", "planned,executing,done", "--gates", given];
         let run = project.run_words(words).stdout.trim().to_owned();
         assert_eq!(project.run(&format!("run advance {run}")).code, Some(1), "{given}");
+        project.write("plan.md", "a plan\n");
         project.ok(&format!("run artifact add {run} --path plan.md"));
         project.ok(&format!("run advance {run}"));
         project.ok(&format!("run cancel {run}"));
     }
+}
+
+#[test]
+fn an_artifact_counts_while_its_file_exists() {
+    let project = Project::new();
+    let gates = r#"{"a->b": [{"check": "artifact_exists"}]}"#;
+    assert_eq!(
+        project.run_words(["run", "create", "--goal", "g", "--phases", "a,b,c", "--gates", gates]).code,
+        Some(0)
+    );
+    let added = project.json("run artifact add @ --path docs/plan.md");
+    assert_eq!(added["warnings"][0]["code"], "artifact_missing", "{added}");
+    let blocked = project.run("run advance @");
+    assert_eq!(blocked.code, Some(1), "{}", blocked.stdout);
+    let condition = blocked.json()["evidence"]["conditions"][0].clone();
+    assert_eq!((&condition["count"], &condition["missing"]), (&json!(0), &json!(["docs/plan.md"])));
+    assert_eq!(condition["detail"], "no artifact in phase a; 1 registered file does not exist: docs/plan.md");
+    assert_eq!(project.ok("run phase @"), "a");
+    project.write("docs/plan.md", "a plan\n");
+    assert_eq!(project.run("gate check @").code, Some(0), "it is there now");
+    std::fs::remove_file(project.root().join("docs/plan.md")).expect("remove the plan");
+    assert_eq!(project.run("gate check @").code, Some(1), "it is gone again");
+    std::fs::remove_dir(project.root().join("docs")).expect("remove its directory");
+    project.write("docs", "a file where a directory was\n");
+    assert_eq!(project.run("gate check @").code, Some(1), "no file is below a file");
+    // One that can be counted is enough; an address is no file, and a directory is there.
+    for (path, code) in [("https://plans.example/7", 0), ("docs", 0)] {
+        let added = project.json(&format!("run artifact add @ --path {path}"));
+        assert_eq!(added.get("warnings"), None, "{added}");
+        assert_eq!(project.run("gate check @").code, Some(code), "{path}");
+        let seq = &added["seq"];
+        project.ok(&format!("events redact {seq} --reason secret"));
+        assert_eq!(project.run("gate check @").code, Some(code), "where a redacted path led is not known");
+    }
+    assert_eq!(project.json("run advance @")["to_phase"], "b");
 }
 
 #[test]

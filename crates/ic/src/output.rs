@@ -230,7 +230,16 @@ impl Output {
             return self.warn_beside_text(message);
         }
         if !self.quiet {
-            print_warning(code, message);
+            print_warning(code.as_str(), message);
+        }
+    }
+
+    /// Prints the warnings of a verb that prints just a value. Its record would hold them, and is printed only if it was asked for.
+    pub(crate) fn warn_beside_value(&self, warnings: &[Warning]) {
+        if self.format == Format::Text {
+            self.warn_all(warnings);
+        } else if !self.json_asked && !self.quiet {
+            warnings.iter().for_each(|warning| print_warning(warning.code, &warning.message));
         }
     }
 
@@ -259,7 +268,7 @@ impl Output {
         if self.format == Format::Text {
             return self.warn(&message);
         }
-        print_warning(code, &message);
+        print_warning(code.as_str(), &message);
     }
 
     fn json(&mut self, record: &impl Serialize) -> Result<()> {
@@ -349,8 +358,8 @@ fn lost(error: Diagnosis) -> Diagnosis {
     error.hint("only its output is lost, and what it did is done: see ic status")
 }
 
-fn print_warning(code: Code, message: &str) {
-    let line = WarningJson { warning: WarningBody { code: code.as_str(), message } };
+fn print_warning(code: &str, message: &str) {
+    let line = WarningJson { warning: WarningBody { code, message } };
     let mut line = serde_json::to_vec(&line).unwrap_or_default();
     escape_controls(&mut line);
     // With stderr gone there is nobody left to warn.

@@ -1,7 +1,7 @@
 //! Registering artifacts. Hashing a file is slow, so it happens before the transaction.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
@@ -10,7 +10,7 @@ use ic_runtrack::artifact::{self, Artifact, NewArtifact};
 use sha2::{Digest, Sha256};
 
 use ic_kernel::Kernel;
-use ic_worktree::{Settings, Workspace, recorded_path};
+use ic_worktree::{Settings, Warning, Workspace, recorded_path};
 
 /// What is to be registered.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +23,17 @@ pub struct Request<'a> {
     pub kind: &'a str,
 }
 
+/// An artifact that was registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    /// It.
+    pub artifact: Artifact,
+    /// Whether its content is kept, so that [`cat`] shows it when the file has changed.
+    pub is_kept: bool,
+    /// That its file does not exist, or that it is too large to be kept.
+    pub warnings: Vec<Warning>,
+}
+
 /// Registers an artifact of a run; an existing file gets its SHA-256, and with `keep` its content is kept, if it is no larger
 /// than checkpoints take files.
 ///
@@ -33,28 +44,31 @@ pub fn add(
     reference: &str,
     request: &Request<'_>,
     keep: Option<&Settings>,
-) -> Result<Artifact> {
+) -> Result<Added> {
     let id: ic_base::ArtifactId = kernel.context.new_id();
     let path = kernel.project.directory.join(request.path);
     let is_kept = |settings: &&Settings| {
         std::fs::metadata(&path)
             .is_ok_and(|meta| meta.is_file() && meta.len() <= settings.checkpointing.max_file_size)
     };
+    let mut is_content_kept = false;
     let (content_hash, _lock) = match keep.filter(is_kept) {
         Some(settings) => {
             let (hash, lock) = keep_content(kernel, settings, &path)?;
+            is_content_kept = hash.is_some();
             // What was purged is named as what it is, and not kept again.
             let hash = hash.map_or_else(|| hash_of_file(&path), |hash| Ok(Some(hash)))?;
             (hash, Some(lock))
         }
         None => (hash_of_file(&path)?, None),
     };
-    kernel.write(|tx, now| {
+    let warnings = warnings(request.path, &path, keep);
+    let artifact = kernel.write(|tx, now| {
         let run = kernel.run(tx, reference)?;
         run.require_active()?;
         let phase = run.phase_or_current(request.phase)?;
         let dispatch_id = kernel.dispatch_in(tx, &run.id)?;
-        let path = if is_address(request.path) {
+        let path = if artifact::is_address(request.path) {
             request.path.to_owned()
         } else {
             recorded_path(request.path, &kernel.project.directory, &run.project_dir)
@@ -70,15 +84,35 @@ pub fn add(
             dispatch_id: dispatch_id.as_ref(),
         };
         artifact::add(tx, now, &new)
-    })
+    })?;
+    Ok(Added { artifact, is_kept: is_content_kept, warnings })
 }
 
-/// Whether the address of something elsewhere is named, and no file: a scheme, a colon and two slashes, which would be one in a path.
-fn is_address(path: &Path) -> bool {
-    let text = path.to_string_lossy();
-    let Some((scheme, _)) = text.split_once("://") else { return false };
-    let is_of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
-    scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(is_of_scheme)
+/// What the caller would not expect of an artifact: no file is there, or its content is not kept although others' is.
+fn warnings(named: &Path, path: &Path, keep: Option<&Settings>) -> Vec<Warning> {
+    let shown = named.display();
+    if artifact::is_address(named) {
+        return Vec::new();
+    }
+    match (std::fs::metadata(path), keep) {
+        (Err(e), _) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            vec![Warning {
+                code: "artifact_missing",
+                message: format!("{shown} does not exist: no gate counts it until it does."),
+            }]
+        }
+        (Ok(meta), Some(settings)) if meta.is_file() && meta.len() > settings.checkpointing.max_file_size => {
+            vec![Warning {
+                code: "content_not_kept",
+                message: format!(
+                    "{shown} has {} bytes, and max-file-size is {}: its hash is recorded, and its content is not kept.",
+                    meta.len(),
+                    settings.checkpointing.max_file_size
+                ),
+            }]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Writes the content that an artifact was registered with into `sink`.

@@ -6,7 +6,7 @@ mod weigh;
 
 pub use check::{Check, Tier};
 pub use rules::{Gates, Requirement};
-pub use weigh::{Condition, Facts, Unfinished, Work};
+pub use weigh::{Artifacts, Condition, Facts, Unfinished, Work};
 
 ic_base::words! {
     /// What a gate says as a whole.

@@ -8,6 +8,9 @@ use ic_store::reference::{self, Referent};
 use ic_store::{Row, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
+/// What redaction leaves of a path.
+const REDACTED: &str = "[redacted]";
+
 /// How artifacts are referred to.
 pub const REFERENT: Referent = Referent {
     table: "run_artifacts",
@@ -84,6 +87,16 @@ pub struct Filter<'a> {
 }
 
 impl Artifact {
+    /// Whether it is the address of something elsewhere, and no file.
+    pub fn is_address(&self) -> bool {
+        is_address(&self.path)
+    }
+
+    /// Whether its path was redacted: where its file is, is not known.
+    pub fn is_redacted(&self) -> bool {
+        self.path == Path::new(REDACTED)
+    }
+
     const COLUMNS: &'static str = "id, seq, run_id, phase, path, type, content_hash, dispatch_id, status, created_at, \
         rolled_back_by";
 
@@ -102,6 +115,14 @@ impl Artifact {
             rolled_back_by: row.get::<Option<String>>(10)?.map(RollbackId::from_ledger),
         })
     }
+}
+
+/// Whether a path names something elsewhere by its address, and no file: a scheme, a colon and two slashes.
+pub fn is_address(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    let Some((scheme, _)) = text.split_once("://") else { return false };
+    let is_of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(is_of_scheme)
 }
 
 /// The artifact that `text` names: an id, or the end of one.
@@ -176,17 +197,6 @@ pub fn content_hashes(snapshot: &Snapshot<'_>) -> Result<Vec<String>> {
     )
 }
 
-/// How many artifacts of a run (in a phase) count.
-pub fn count_active(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<i64> {
-    let count = snapshot.query_opt(
-        "SELECT count(*) FROM run_artifacts WHERE run_id = $1 AND rolled_back_by IS NULL \
-         AND ($2 IS NULL OR phase = $2)",
-        &[&run_id.as_str(), &phase],
-        |row| row.get(0),
-    )?;
-    Ok(count.unwrap_or(0))
-}
-
 /// The artifacts that a rollback takes back: recorded after the cut, or of a rolled-back phase. Oldest first.
 pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Artifact>> {
     let filter = Filter { status: Some(ArtifactStatus::Active), phase: None };
@@ -225,7 +235,7 @@ pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
 pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
     tx.execute(
         "UPDATE run_artifacts SET path = $1, type = '[redacted]', content_hash = NULL WHERE run_id = $2 AND seq = $3",
-        &[&b"[redacted]".as_slice(), &run_id.as_str(), &seq],
+        &[&REDACTED.as_bytes(), &run_id.as_str(), &seq],
     )
     .map(|_| ())
 }

@@ -71,11 +71,16 @@ fn kept_of(
     Ok(Kept { settings: session.kept_along_the_way(kernel, &project, wanted)?, project })
 }
 
-/// Begins the sweep of old content after a capture, and says what went less well.
-fn captured(session: &mut Session, kernel: &Kernel, kept: &Kept, warnings: &[Warning]) {
+/// Begins the sweep of old content after a capture.
+fn swept(session: &mut Session, kernel: &Kernel, kept: &Kept) {
     if let Some(settings) = &kept.settings {
         background::sweep(session, kernel, settings, &kept.project);
     }
+}
+
+/// As [`swept`], and says what went less well.
+fn captured(session: &mut Session, kernel: &Kernel, kept: &Kept, warnings: &[Warning]) {
+    swept(session, kernel, kept);
     session.output.warn_all(warnings);
 }
 

@@ -14,7 +14,7 @@ use super::files::{assert_is, names};
 use super::verbs::{leaves, tree};
 use crate::failure::ErrorJson;
 use crate::views::agent::AgentJson;
-use crate::views::artifact::ArtifactJson;
+use crate::views::artifact::{ArtifactAddedJson, ArtifactJson};
 use crate::views::blame::BlameJson;
 use crate::views::cancel::{CancelJson, ReopenJson};
 use crate::views::checkpoint::CheckpointJson;
@@ -209,7 +209,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("dispatch-wait", schema::<DispatchWaitJson>("Dispatch after a wait for its end")),
         ("dispatch-list", schema::<Vec<DispatchJson>>("Dispatches, oldest first")),
         ("recorded", schema::<RecordedJson>("Recorded commits and files")),
-        ("artifact", schema::<ArtifactJson>("Artifact")),
+        ("artifact", schema::<ArtifactAddedJson>("Artifact")),
         ("artifact-list", schema::<Vec<ArtifactJson>>("Artifacts of a run, oldest first")),
         ("agent", schema::<AgentJson>("Agent")),
         ("agent-list", schema::<Vec<AgentJson>>("Agents of a run, oldest first")),

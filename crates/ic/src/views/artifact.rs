@@ -1,9 +1,11 @@
 //! Artifacts.
 
+use ic_ops::artifact::Added;
 use ic_runtrack::{Artifact, ArtifactStatus};
 
 use crate::text::{Cell, Table, path_text, style};
 use crate::views::PathJson;
+use crate::views::shared::WarningJson;
 
 shape! {
     /// An artifact.
@@ -23,6 +25,16 @@ shape! {
         rolled_back_by: Option<String> = artifact.rolled_back_by.as_ref().map(ToString::to_string),
         seq: i64 = artifact.seq,
         created_at: String = artifact.created_at.to_string(),
+    }
+
+    /// An artifact that was registered by this call (`run artifact add`).
+    pub(crate) struct ArtifactAddedJson from added: &Added {
+        #[serde(flatten)]
+        artifact: ArtifactJson = (&added.artifact).into(),
+        /// Whether its content is kept: `run artifact cat` prints it. Not kept: no file, larger than `max-file-size`, or checkpoints are off.
+        content_kept: bool = added.is_kept,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<WarningJson> = added.warnings.iter().map(WarningJson::from).collect(),
     }
 }
 

@@ -26,6 +26,9 @@ shape! {
         /// The work that is waited for.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         unfinished: Vec<UnfinishedJson> = c.unfinished.iter().map(Into::into).collect(),
+        /// The registered files that do not exist: they were not counted.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        missing: Vec<String> = c.missing.clone(),
     }
 
     /// An agent or a dispatch that a gate waits for.

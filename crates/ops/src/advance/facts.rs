@@ -3,8 +3,8 @@
 use ic_base::{DispatchId, Result, RunId, Seq};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_phase::Run;
-use ic_phase::gate::{Check, Facts, Requirement, Unfinished, Work};
-use ic_runtrack::{Agent, agent, artifact};
+use ic_phase::gate::{Artifacts, Check, Facts, Requirement, Unfinished, Work};
+use ic_runtrack::{Agent, Artifact, agent, artifact};
 use ic_store::Snapshot;
 
 use ic_kernel::worker::{Life, life};
@@ -39,7 +39,7 @@ fn count(snapshot: &Snapshot<'_>, run: &Run, requirement: &Requirement) -> Resul
     let phase = requirement.phase.as_ref().map(ic_base::Label::as_str);
     let run_id = &run.id;
     Ok(match requirement.check {
-        Check::ArtifactExists => Facts::Artifacts(artifact::count_active(snapshot, run_id, phase)?),
+        Check::ArtifactExists => Facts::Artifacts(artifacts(snapshot, run, phase)?),
         Check::AgentsComplete => Facts::Work(work(snapshot, run, phase)?),
         Check::DispatchesComplete => Facts::Dispatches(dispatches(snapshot, run_id, phase)?),
         Check::VerdictExists => {
@@ -52,6 +52,32 @@ fn count(snapshot: &Snapshot<'_>, run: &Run, requirement: &Requirement) -> Resul
             Facts::Verdicts { pass, fail }
         }
     })
+}
+
+/// The artifacts that count, by whether their files exist now: the record of a file that never came, or is gone, proves nothing.
+fn artifacts(snapshot: &Snapshot<'_>, run: &Run, phase: Option<&str>) -> Result<Artifacts> {
+    let filter = artifact::Filter { phase, status: Some(artifact::ArtifactStatus::Active) };
+    let registered = artifact::list(snapshot, &run.id, filter)?;
+    // The project of a run on another machine cannot be looked at from here: there the record decides.
+    let is_here = run.project_dir.is_dir();
+    let mut found = Artifacts::default();
+    for artifact in registered {
+        if is_here && is_absent(&artifact, run) {
+            found.missing.push(artifact.path.to_string_lossy().into_owned());
+        } else {
+            found.present += 1;
+        }
+    }
+    Ok(found)
+}
+
+/// Whether an artifact is a file that does not exist. A path that cannot be looked at may be there.
+fn is_absent(artifact: &Artifact, run: &Run) -> bool {
+    use std::io::ErrorKind;
+    let is_file = !artifact.is_address() && !artifact.is_redacted();
+    is_file
+        && std::fs::metadata(run.project_dir.join(&artifact.path))
+            .is_err_and(|e| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
 fn work(snapshot: &Snapshot<'_>, run: &Run, phase: Option<&str>) -> Result<Work> {

@@ -1,6 +1,6 @@
 //! What each check counts, and how much it weighs.
 
-use super::{Check, Facts, GateResult, Requirement, Tier, Unfinished, Work, evaluate};
+use super::{Artifacts, Check, Facts, GateResult, Requirement, Tier, Unfinished, Work, evaluate};
 
 fn requirement(check: Check, tier: Tier) -> Requirement {
     Requirement { check, phase: None, tier }
@@ -25,13 +25,21 @@ fn work(agents: usize, dispatches: usize, has_ended: bool) -> Facts {
     Facts::Work(Work { unfinished, has_ended })
 }
 
+fn artifacts(present: i64) -> Facts {
+    Facts::Artifacts(Artifacts { present, missing: Vec::new() })
+}
+
+fn absent(present: i64, missing: &[&str]) -> Facts {
+    Facts::Artifacts(Artifacts { present, missing: missing.iter().map(|path| (*path).to_owned()).collect() })
+}
+
 fn newest(is_pass: bool) -> Facts {
     Facts::NewestVerdict(Some(("0a000001".to_owned(), is_pass)))
 }
 
 #[test]
 fn the_strongest_failed_tier_decides() {
-    let soft = (requirement(Check::ArtifactExists, Tier::Soft), Facts::Artifacts(0));
+    let soft = (requirement(Check::ArtifactExists, Tier::Soft), artifacts(0));
     let hard = (requirement(Check::AgentsComplete, Tier::Hard), work(2, 0, true));
     let held = (requirement(Check::VerdictExists, Tier::Hard), newest(true));
 
@@ -63,8 +71,18 @@ fn each_check_counts_what_it_asks_for() {
         (verdict.result.as_str(), condition.count, condition.detail)
     };
     for (check, facts, says) in [
-        (Check::ArtifactExists, Facts::Artifacts(0), ("fail", 0, "no artifact in the run")),
-        (Check::ArtifactExists, Facts::Artifacts(2), ("pass", 2, "2 artifacts in the run")),
+        (Check::ArtifactExists, artifacts(0), ("fail", 0, "no artifact in the run")),
+        (Check::ArtifactExists, artifacts(2), ("pass", 2, "2 artifacts in the run")),
+        (
+            Check::ArtifactExists,
+            absent(0, &["plan.md"]),
+            ("fail", 0, "no artifact in the run; 1 registered file does not exist: plan.md"),
+        ),
+        (
+            Check::ArtifactExists,
+            absent(1, &["a", "b", "c", "d"]),
+            ("pass", 1, "1 artifact in the run; 4 registered files do not exist: a, b, c, ..."),
+        ),
         (
             Check::AgentsComplete,
             work(0, 0, true),
@@ -116,7 +134,7 @@ fn each_check_counts_what_it_asks_for() {
 
 #[test]
 fn a_priority_of_four_asks_nothing() {
-    let hard = (requirement(Check::ArtifactExists, Tier::Hard), Facts::Artifacts(0));
+    let hard = (requirement(Check::ArtifactExists, Tier::Hard), artifacts(0));
     for (priority, result) in
         [(0, GateResult::Fail), (1, GateResult::Fail), (3, GateResult::Fail), (4, GateResult::None)]
     {

@@ -22,8 +22,19 @@ pub struct Condition {
     pub detail: String,
     /// The work that it waits for.
     pub unfinished: Vec<Unfinished>,
+    /// The files of registered artifacts that do not exist: those artifacts were not counted.
+    pub missing: Vec<String>,
     /// Whether it holds only because nothing was ever done.
     pub is_idle: bool,
+}
+
+/// The artifacts that a run registered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Artifacts {
+    /// How many are there: the file exists, or it is no file.
+    pub present: i64,
+    /// The paths of those whose file does not exist.
+    pub missing: Vec<String>,
 }
 
 /// A piece of work that a gate waits for.
@@ -58,7 +69,7 @@ pub struct Work {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Facts {
     /// Artifacts.
-    Artifacts(i64),
+    Artifacts(Artifacts),
     /// Agents and dispatches.
     Work(Work),
     /// Dispatches that have not ended.
@@ -81,9 +92,14 @@ pub(super) fn weigh(requirement: &Requirement, facts: &Facts, tier: Tier) -> Con
         None => "the run".to_owned(),
     };
     let mut unfinished = Vec::new();
+    let mut missing = Vec::new();
     let mut is_idle = false;
     let (holds, count, detail) = match facts {
-        Facts::Artifacts(n) => (*n > 0, *n, format!("{} in {place}", counted(*n, "artifact"))),
+        Facts::Artifacts(found) => {
+            missing.clone_from(&found.missing);
+            let n = found.present;
+            (n > 0, n, format!("{} in {place}{}", counted(n, "artifact"), absent(&missing)))
+        }
         Facts::Work(work) => {
             unfinished.clone_from(&work.unfinished);
             is_idle = unfinished.is_empty() && !work.has_ended;
@@ -112,7 +128,7 @@ pub(super) fn weigh(requirement: &Requirement, facts: &Facts, tier: Tier) -> Con
         ),
     };
     let (check, phase): (Check, _) = (requirement.check, requirement.phase.clone());
-    Condition { check, phase, tier, holds, count, detail, unfinished, is_idle }
+    Condition { check, phase, tier, holds, count, detail, unfinished, missing, is_idle }
 }
 
 /// `no active agent and 2 unfinished dispatches`.
@@ -125,6 +141,18 @@ fn all_counted(unfinished: &[Unfinished]) -> String {
         counted(count(agents), "active agent"),
         counted(count(dispatches), "unfinished dispatch")
     )
+}
+
+/// `; 2 registered files do not exist: a.md, b.md`, or nothing.
+fn absent(missing: &[String]) -> String {
+    const NAMED: usize = 3;
+    let named = missing.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if missing.len() > NAMED { ", ..." } else { "" };
+    match missing.len() {
+        0 => String::new(),
+        1 => format!("; 1 registered file does not exist: {named}"),
+        n => format!("; {n} registered files do not exist: {named}{more}"),
+    }
 }
 
 fn length(unfinished: &[Unfinished]) -> i64 {

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use ic_base::{Code, RunId, Timestamp};
 
 use super::{Expectation, Step, check_rollback, check_skip, decide, destination};
-use crate::gate::{Check, Facts, Gates, Requirement, Tier, Verdict, evaluate};
+use crate::gate::{Artifacts, Check, Facts, Gates, Requirement, Tier, Verdict, evaluate};
 use crate::{Chain, Run, RunStatus};
 
 fn run(status: RunStatus, phase: &str) -> Run {
@@ -29,7 +29,7 @@ fn run(status: RunStatus, phase: &str) -> Run {
 
 fn failing() -> Verdict {
     let requirement = Requirement { check: Check::ArtifactExists, phase: None, tier: Tier::Hard };
-    evaluate(&[(requirement, Facts::Artifacts(0))], Tier::Hard)
+    evaluate(&[(requirement, Facts::Artifacts(Artifacts::default()))], Tier::Hard)
 }
 
 #[test]

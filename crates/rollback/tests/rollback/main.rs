@@ -165,7 +165,8 @@ impl World {
             phase: phase.map(|p| PHASES[p]),
             kind: "file",
         };
-        let id = ic_ops::artifact::add(&self.kernel, &self.run, &request, None).map(|a| a.id.to_string());
+        let id = ic_ops::artifact::add(&self.kernel, &self.run, &request, None)
+            .map(|added| added.artifact.id.to_string());
         self.model.artifact(id.map_err(|e| refusal(&e)), phase);
     }
 

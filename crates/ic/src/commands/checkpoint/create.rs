@@ -75,7 +75,7 @@ impl Create {
             || ic_worktree::create(&kernel, &settings, &request, &watch),
         )?;
         background::sweep(session, &kernel, &settings, &created.checkpoint.root);
-        session.output.warn_all(&created.warnings);
+        session.output.warn_beside_value(&created.warnings);
         let unreadable: Vec<_> =
             created.manifest.skipped.iter().filter(|s| s.reason == "unreadable").collect();
         for skipped in &unreadable {

@@ -58,7 +58,8 @@ impl Create {
         let capturing = kept.settings.as_ref().filter(|settings| settings.checkpointing.auto);
         let (dispatch, warnings) =
             dispatch::create(&kernel, &self.run, self.phase.as_deref(), &work, capturing)?;
-        super::captured(session, &kernel, &kept, &warnings);
+        super::swept(session, &kernel, &kept);
+        session.output.warn_beside_value(&warnings);
         session.output.scalar(dispatch.id.as_str(), &DispatchJson::from(&dispatch).warned(&warnings))
     }
 }

@@ -12,7 +12,7 @@ use crate::views::gate::GateRuleJson;
   ic gate rules
   ic gate rules @ --phase planned
 
-The checks: artifact_exists (the phase has an artifact), agents_complete (no agent is active, no dispatch is pending or
+The checks: artifact_exists (the phase has an artifact whose file exists), agents_complete (no agent is active, no dispatch is pending or
 running), dispatches_complete (no dispatch is pending or running), verdict_exists (the newest verdict of the phase is pass),
 verdict_clean (there is a verdict, and none is fail). Rolled-back records do not count. The tiers: hard blocks, soft
 warns. docs/GATES.md has the JSON of --gates. An advance over a skipped phase still checks the gate of the phase that

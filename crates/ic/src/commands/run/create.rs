@@ -75,7 +75,7 @@ impl Create {
             metadata: serde_json::Value::Object(metadata).to_string(),
         };
         let run::Created { run, warnings } = run::create(&kernel, &new, kept.as_ref())?;
-        session.output.warn_all(&warnings);
+        session.output.warn_beside_value(&warnings);
         session.output.scalar(run.id.as_str(), &RunJson::from(&run))
     }
 }

@@ -6,7 +6,7 @@ use ic_base::Label;
 use ic_ops::artifact::{self, Request};
 
 use crate::commands::prelude::*;
-use crate::views::artifact::ArtifactJson;
+use crate::views::artifact::ArtifactAddedJson;
 
 /// Record a file that a run produced, with its SHA-256 if it exists, and print the artifact's id.
 #[derive(Debug, Args)]
@@ -39,7 +39,8 @@ impl Add {
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
         let keep = session.kept_content(&kernel)?;
-        let artifact = artifact::add(&kernel, &self.run, &request, keep.as_ref())?;
-        session.output.scalar(artifact.id.as_str(), &ArtifactJson::from(&artifact))
+        let added = artifact::add(&kernel, &self.run, &request, keep.as_ref())?;
+        session.output.warn_beside_value(&added.warnings);
+        session.output.scalar(added.artifact.id.as_str(), &ArtifactAddedJson::from(&added))
     }
 }
