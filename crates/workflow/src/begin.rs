@@ -342,6 +342,7 @@ impl<'k> Setup<'k> {
                 rollback_id: None,
                 to_phase: run.phase,
                 before_steps: Vec::new(),
+                not_undone: Vec::new(),
                 error: Some(error.message().to_owned()),
                 hint: error.get_hint().map(str::to_owned),
             };

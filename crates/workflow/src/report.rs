@@ -21,6 +21,8 @@ ic_base::words! {
         Failed = "failed",
         /// It was taken back.
         RolledBack = "rolled_back",
+        /// It was rolled back, and something of it stays.
+        RolledBackInPart = "rolled_back_in_part",
         /// It is taken back in part; what is left can be resumed.
         RollingBack = "rolling_back",
         /// It waits where it is.
@@ -111,6 +113,8 @@ pub struct TakenBack {
     pub to_phase: String,
     /// The steps before which it is then; none: before the first one, or where it was.
     pub before_steps: Vec<String>,
+    /// The undone steps whose files stay: no checkpoint has the tree from before them, and they declare no undo.
+    pub not_undone: Vec<String>,
     /// Why it came no further.
     pub error: Option<String>,
     /// What can be done about that.

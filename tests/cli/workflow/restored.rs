@@ -39,6 +39,45 @@ steps:
     wait_for("the server is ended", || !is_alive(pid));
 }
 
+#[test]
+fn a_rollback_that_restores_nothing_is_not_a_whole_one() {
+    for config in ["enabled: false", "checkpointing: {auto: false}"] {
+        let project = project(
+            "name: w
+steps:
+  - {id: a, phase: p, run: 'echo a > a.txt'}
+  - {id: b, phase: q, run: 'echo b > b.txt', compensate: {shell: 'rm b.txt'}}
+  - {id: c, phase: r, run: 'echo c >> c.txt', compensate: skip}
+",
+        );
+        project.write(".ic.yaml", &format!("rollback: {{{config}}}\n"));
+        run(&project, "", 0);
+        let report = call(&project, "workflow rollback --yes", 4);
+        assert_eq!(report["status"], "rolled_back_in_part", "{config}: {report}");
+        assert_eq!(report["rollback"]["not_undone"], json!(["a"]), "{report}");
+        assert_eq!(report["warnings"][0]["code"], "no_checkpoint");
+        assert_eq!((content(&project, "a.txt").as_deref(), content(&project, "b.txt")), (Some("a\n"), None));
+        let again = run(&project, "", 0);
+        let again = again["run_id"].as_str().expect("a run");
+        let said = project.run(&format!("workflow rollback {again} --yes --format text"));
+        assert_eq!(said.code, Some(4), "{said:?}");
+        assert!(said.stdout.contains("not undone: the files and git of a: no checkpoint"), "{said:?}");
+        assert!(said.stdout.contains("Rolled back, but for what is named above."), "{said:?}");
+        // What a run's whole rollback would need is refused before anything is changed.
+        project.ok(&format!("workflow resume {again}"));
+        let whole = format!("undo created --run {again} --yes");
+        assert_eq!(project.refused(&whole), (1, "no_checkpoint".to_owned()));
+        // The failure of a step leads to the same, and its own exit.
+        project.write("flow.yaml", "name: f\nsteps:\n  - {id: a, phase: p, run: 'echo f > f.txt; false'}\n");
+        let report = run(&project, "--on-failure rollback", 1);
+        assert_eq!(
+            (&report["status"], &report["rollback"]["not_undone"]),
+            (&json!("rolled_back_in_part"), &json!(["a"]))
+        );
+        assert_eq!(content(&project, "f.txt").as_deref(), Some("f\n"));
+    }
+}
+
 const COMMITS: &str = "name: commits
 steps:
   - {id: one, phase: first, run: 'echo 1 > one.txt && git add one.txt && git commit -q -m one.txt', compensate: {shell: 'echo one >> ../undone'}}

@@ -104,7 +104,8 @@ fn finish(session: &mut Session, report: &Report, watch: &Watch, rolled_back: Ex
     Ok(match report.status {
         Status::Completed => Exit::Done,
         Status::RolledBack => rolled_back,
-        Status::RollingBack => Exit::Partly,
+        Status::RolledBackInPart if rolled_back == Exit::No => Exit::No,
+        Status::RollingBack | Status::RolledBackInPart => Exit::Partly,
         Status::Failed | Status::Stopped | Status::Running | Status::Cancelled => Exit::No,
     })
 }

@@ -21,7 +21,7 @@ shape! {
     pub(crate) struct WorkflowJson from (report: &Report, warnings: &[Warning]) {
         run_id: String = report.run_id.to_string(),
         workflow: String = report.workflow.clone(),
-        /// running, completed, failed, `rolled_back`, `rolling_back` or stopped.
+        /// running, completed, failed, `rolled_back`, `rolled_back_in_part` (something of it stays), `rolling_back` or stopped.
         status: &'static str as ic_workflow::Status = report.status.as_str(),
         steps: Vec<StepJson> = report.steps.iter().map(StepJson::from).collect(),
         failed_step: Option<String> = report.failed_step.clone(),
@@ -86,6 +86,9 @@ shape! {
         to_phase: String = taken.to_phase.clone(),
         /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one, or where it was.
         before_steps: Vec<String> = taken.before_steps.clone(),
+        /// The undone steps whose files stay: no checkpoint has the tree from before them, and they declare no undo.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        not_undone: Vec<String> = taken.not_undone.clone(),
         error: Option<String> = taken.error.clone(),
         /// What can be done about the error; null where there is none, or no way is known.
         hint: Option<String> = taken.hint.clone(),
@@ -164,7 +167,7 @@ pub(crate) fn report(report: &Report) -> String {
     text += &format!("\n{}\n", verdict(report));
     if let Some(command) = resume(report) {
         let when = match report.status {
-            Status::RolledBack => "to run it again",
+            Status::RolledBack | Status::RolledBackInPart => "to run it again",
             _ => "to resume",
         };
         text += &format!("{}\n", styled(style::DIM, &format!("{when}: {command}")));
@@ -243,6 +246,13 @@ fn taken_back(report: &Report, taken: &TakenBack) -> String {
             }
         }
     }
+    if !taken.not_undone.is_empty() {
+        let steps = plain(&taken.not_undone.join(", "));
+        let word = styled(style::BAD, "not undone:");
+        text += &format!(
+            "{word} the files and git of {steps}: no checkpoint has the tree from before, and no undo is declared\n"
+        );
+    }
     if let Some(error) = taken.error.as_ref().filter(|_| !has_failed_paths(taken)) {
         text += &format!("{} {}\n", styled(style::BAD, "stopped:"), plain(error));
         if let Some(hint) = &taken.hint {
@@ -264,15 +274,18 @@ fn verdict(report: &Report) -> String {
         Status::Completed => {
             format!("{} {name} is completed (run {run}).", styled(style::GOOD, "Done."))
         }
-        Status::RolledBack => {
+        Status::RolledBack | Status::RolledBackInPart => {
             let at = match &report.rollback {
                 Some(taken) => again_at(&taken.to_phase, &taken.before_steps),
                 None => standing(report),
             };
             let restored = report.rollback.as_ref().and_then(|taken| taken.restored.as_ref());
-            let is_exact = restored.is_none_or(|restored| {
-                [&restored.skipped, &restored.not_kept, &restored.differs].iter().all(|all| all.is_empty())
-            });
+            let is_exact = report.status == Status::RolledBack
+                && restored.is_none_or(|restored| {
+                    [&restored.skipped, &restored.not_kept, &restored.differs]
+                        .iter()
+                        .all(|all| all.is_empty())
+                });
             let done = if is_exact {
                 styled(style::GOOD, "Rolled back.")
             } else {
@@ -329,8 +342,10 @@ pub(crate) fn resume(report: &Report) -> Option<String> {
     match report.status {
         Status::Completed | Status::Cancelled => None,
         Status::RollingBack => Some(format!("ic workflow resume {run} --yes")),
-        Status::RolledBack | Status::Failed | Status::Stopped | Status::Running => {
-            Some(format!("ic workflow resume {run}"))
-        }
+        Status::RolledBack
+        | Status::RolledBackInPart
+        | Status::Failed
+        | Status::Stopped
+        | Status::Running => Some(format!("ic workflow resume {run}")),
     }
 }

@@ -14,16 +14,15 @@ use ic_store::path_from_bytes;
 
 use super::Aim;
 use crate::flow::Ui;
-use crate::report::{Report, Restored, Status, TakenBack};
+use crate::report::{Report, Restored, Status, StepReport, TakenBack};
 use crate::show::show;
 use crate::table;
 
 /// The report on a rollback that this call began.
 pub(super) fn begun(kernel: &Kernel, aim: &Aim, whole: LayeredRollback, ui: &mut dyn Ui) -> Result<Report> {
     let status = match whole.status {
-        LayeredStatus::RolledBack | LayeredStatus::RolledBackInPart | LayeredStatus::AlreadyThere => {
-            Status::RolledBack
-        }
+        LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => Status::RolledBack,
+        LayeredStatus::RolledBackInPart => Status::RolledBackInPart,
         LayeredStatus::Planned | LayeredStatus::RollingBack => Status::RollingBack,
     };
     let plan = &whole.rollback.plan;
@@ -34,7 +33,24 @@ pub(super) fn begun(kernel: &Kernel, aim: &Aim, whole: LayeredRollback, ui: &mut
         to_phase: &plan.to_phase,
     };
     let taken = taken(told, whole.parts, &whole.steps, ui);
-    report(kernel, &plan.run.id, status, taken)
+    let report = report(kernel, &plan.run.id, status, taken)?;
+    Ok(if aim.stays.is_some() { without_tree(report) } else { report })
+}
+
+/// The report on a rollback that could restore no tree: a step that declared no undo is undone in the record alone.
+fn without_tree(mut report: Report) -> Report {
+    let is_left = |step: &&StepReport| {
+        (step.is_undone || step.is_rolled_back)
+            && step.row.as_ref().is_some_and(|row| row.compensation_id.is_none())
+    };
+    let left: Vec<String> = report.steps.iter().filter(is_left).map(|step| step.id.clone()).collect();
+    if report.status == Status::RolledBack && !left.is_empty() {
+        report.status = Status::RolledBackInPart;
+    }
+    if let Some(taken) = &mut report.rollback {
+        taken.not_undone = left;
+    }
+    report
 }
 
 /// The report on a rollback that this call resumed. One that went back instead, because it was being undone or aborted, leaves the workflow
@@ -94,6 +110,7 @@ fn taken(told: Told<'_>, parts: Parts, steps: &[Step], ui: &mut dyn Ui) -> Taken
         rollback_id,
         to_phase: to_phase.to_owned(),
         before_steps,
+        not_undone: Vec::new(),
         error,
         hint,
     }

@@ -26,8 +26,9 @@ use crate::views::workflow::plan::WorkflowRollbackPlanJson;
   ic workflow rollback 3f9a12c4 --id 71c0aa9e --yes   # see: workflow checkpoints
   ic workflow rollback 3f9a12c4 --strategy files-only --yes
 
-On a terminal, it asks which of several points to go back to. Exit 0: rolled back. 4: something is left and named; ic
-workflow resume RUN resumes it. A step that cannot be undone refuses the rollback (`pivot`), unless --force; a
+On a terminal, it asks which of several points to go back to. Exit 0: rolled back. 4: something is left and named: the
+files of a step without a checkpoint and an undo (`rolled_back_in_part`), or a rollback that ic workflow resume RUN
+resumes. A step that cannot be undone refuses the rollback (`pivot`), unless --force; a
 checkpoint from which no step began is an `invalid_value`.")]
 pub(crate) struct Rollback {
     /// The run [default: the active one here, else the workflow that was started last]
