@@ -6,6 +6,7 @@ mod pivots;
 mod restored;
 mod steps;
 mod terminal;
+mod waiting;
 
 use std::process::Command;
 

@@ -180,6 +180,30 @@ fn gate(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Outcome>> {
     }
 }
 
+/// What holds a run in its phase, and what removes that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// `gate_blocked` or `paused`.
+    pub code: Code,
+    /// What is so, for people.
+    pub message: String,
+    /// The command to type next.
+    pub command: String,
+}
+
+/// What holds a run in its phase: auto-advance is off, or its gate does not hold. `None`: nothing does, or it does not move at all.
+pub fn held(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Held>> {
+    let Some(outcome) = gate(snapshot, run)? else { return Ok(None) };
+    let (code, command) = match outcome.event_type {
+        EventType::Pause => (Code::Paused, format!("ic run set {} --auto-advance true", run.id.short())),
+        EventType::Block => (Code::GateBlocked, next_move(&outcome)),
+        _ => return Ok(None),
+    };
+    let why = outcome.reason.as_deref().unwrap_or("its gate does not hold");
+    let message = format!("the run does not get from {} to {}: {why}", outcome.from, outcome.to);
+    Ok(Some(Held { code, message, command }))
+}
+
 fn working(snapshot: &Snapshot<'_>, run: &Run, is_executed: bool) -> Result<Vec<Working>> {
     let mut working = Vec::new();
     if is_executed {

@@ -21,7 +21,7 @@ use crate::flow::{Flow, Ui};
 use crate::may::{may_resume, may_roll_back};
 use crate::options::{Overrides, check, check_strategy, options};
 use crate::report::{Report, Status, TakenBack};
-use crate::show::{show, undone_alone};
+use crate::show::{show, undone_alone, waits_for};
 use crate::table::{self, Failure, State, StepRow, StepState, Workflow};
 
 /// The project in which a workflow is executed, and how.
@@ -265,7 +265,12 @@ impl<'k> Setup<'k> {
                 let hint = error.get_hint().unwrap_or_default();
                 let message = format!("{} To resume: {hint}", error.message());
                 ui.warn(&Warning { code: error.code().as_str(), message });
-                return Ok(flow.report(Status::Stopped));
+                let waits_for = self.kernel.read(|snapshot| {
+                    // A step may have changed the run since it was read.
+                    let run = ic_phase::run::get(snapshot, &flow.run.id)?;
+                    waits_for(snapshot, &run, &table::get(snapshot, &run.id)?)
+                })?;
+                return Ok(Report { waits_for, ..flow.report(Status::Stopped) });
             }
             ended => ended?,
         };

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use ic_base::{CheckpointId, CompensationId, RollbackId, RunId};
+use ic_ops::status::Held;
 use ic_rollback::Data;
 use ic_saga::Compensation;
 
@@ -138,6 +139,8 @@ pub struct Report {
     pub error: Option<String>,
     /// The step that it begins with when it is resumed after a rollback that left earlier ones standing.
     pub ahead: Option<String>,
+    /// What holds its run before the phase of its next step, if it waits for that.
+    pub waits_for: Option<Held>,
     /// How it was taken back, if it was.
     pub rollback: Option<TakenBack>,
 }
@@ -166,6 +169,7 @@ impl Report {
             failed_step: workflow.failed_step.clone(),
             error: workflow.error.clone(),
             ahead: None,
+            waits_for: None,
             rollback: None,
         }
     }

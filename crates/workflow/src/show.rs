@@ -2,7 +2,7 @@
 
 use ic_base::Result;
 use ic_kernel::Kernel;
-use ic_ops::status::Unfinished;
+use ic_ops::status::{self, Held, Unfinished};
 use ic_phase::{Run, RunStatus};
 use ic_saga::{Compensation, State as CompensationState};
 use ic_store::Snapshot;
@@ -34,6 +34,9 @@ pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
             RunStatus::RollingBack => report.status = Status::RollingBack,
             RunStatus::Active | RunStatus::Completed | RunStatus::Failed => {}
         }
+        if report.status == Status::Stopped {
+            report.waits_for = waits_for(snapshot, &run, &workflow)?;
+        }
         Ok(report)
     })
 }
@@ -45,6 +48,16 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
         return Ok(None);
     }
     let Some(workflow) = table::find(snapshot, &run.id)? else { return Ok(None) };
+    // A resume would only say the same again.
+    if let Some(held) = waits_for(snapshot, run, &workflow)? {
+        let message = format!("the workflow {} waits: {}", workflow.name, held.message);
+        return Ok(Some(Unfinished {
+            kind: "workflow",
+            id: run.id.to_string(),
+            message,
+            command: held.command,
+        }));
+    }
     // To advance such a run by hand would leave out what its steps do.
     let message = if workflow.state == State::RolledBack || is_rolled_back(snapshot, run)? {
         format!("the workflow {} was rolled back", workflow.name)
@@ -66,6 +79,18 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
     };
     let command = format!("ic workflow resume {}", run.id.short());
     Ok(Some(Unfinished { kind: "workflow", id: run.id.to_string(), message, command }))
+}
+
+/// What holds the run of a stopped workflow of which no step failed and no step of the current phase is left.
+pub(crate) fn waits_for(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<Option<Held>> {
+    if run.status != RunStatus::Active || workflow.state != State::Stopped || workflow.failed_step.is_some() {
+        return Ok(None);
+    }
+    let rows = table::steps(snapshot, &run.id, run.epoch)?;
+    let has_ended = |id: &str| rows.iter().any(|row| row.step == id && row.state == StepState::Succeeded);
+    let definition = workflow.parsed()?;
+    let mut here = definition.steps.iter().filter(|step| step.phase == run.phase);
+    if here.all(|step| has_ended(&step.id)) { status::held(snapshot, run) } else { Ok(None) }
 }
 
 /// Whether steps of the last try were rolled back and not begun again since.

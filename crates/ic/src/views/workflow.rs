@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use ic_base::CompensationId;
+use ic_ops::status::Held;
 use ic_workflow::table::StepState;
 use ic_workflow::{EffectUndone, Report, Restored, Status, StepReport, TakenBack};
 use ic_worktree::Warning;
@@ -28,10 +29,23 @@ shape! {
         error: Option<String> = report.error.clone(),
         /// How this call rolled it back; null if it did not.
         rollback: Option<TakenBackJson> = report.rollback.as_ref().map(TakenBackJson::from),
-        /// The command that resumes; null when nothing is left to do.
+        /// What holds the run before the phase of the next step; left out where nothing does.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waits_for: Option<WaitsForJson> = report.waits_for.as_ref().map(WaitsForJson::from),
+        /// The command that resumes; null when nothing is left to do. Where it waits, the command of `waits_for` comes first.
         resume: Option<String> = resume(report),
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = warnings.iter().map(WarningJson::from).collect(),
+    }
+
+    /// What a workflow waits for.
+    struct WaitsForJson from held: &Held {
+        /// `gate_blocked` or `paused`.
+        #[cfg_attr(test, schemars(extend("enum" = [ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str))))]
+        code: &'static str = held.code.as_str(),
+        message: String = held.message.clone(),
+        /// The command that removes it, or the first of several.
+        command: String = held.command.clone(),
     }
 
     /// A step of a workflow.
@@ -165,6 +179,10 @@ pub(crate) fn report(report: &Report) -> String {
         text += &taken_back(report, taken);
     }
     text += &format!("\n{}\n", verdict(report));
+    if let Some(held) = &report.waits_for {
+        text += &format!("waits: {}\n", plain(&held.message));
+        text += &format!("{}\n", styled(style::DIM, &format!("first: {}", held.command)));
+    }
     if let Some(command) = resume(report) {
         let when = match report.status {
             Status::RolledBack | Status::RolledBackInPart => "to run it again",
