@@ -8,6 +8,7 @@ mod attached;
 mod attribution;
 mod bad_input;
 mod bad_paths;
+mod beside;
 mod blame;
 mod bounds;
 mod compensation;

@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
+mod beside;
 mod elsewhere;
 mod idle;
 mod list;
@@ -15,6 +16,7 @@ mod own;
 mod place;
 mod until;
 
+pub use beside::{Beside, beside};
 pub use elsewhere::elsewhere;
 pub use idle::{has_changed, is_idle, is_of_idle};
 pub use list::{Listed, list};

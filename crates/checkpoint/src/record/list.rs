@@ -134,6 +134,12 @@ pub fn of_run_named(snapshot: &Snapshot<'_>, run: &RunId, name: &str) -> Result<
     first(snapshot, "run_id = $1 AND name = $2", &[&run.as_str(), &name])
 }
 
+/// The newest kept checkpoint of a root after an event that was made by hand and belongs to no run.
+pub fn newest_by_hand(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Result<Option<Checkpoint>> {
+    let condition = "root = $1 AND seq > $2 AND run_id IS NULL AND kind = 'manual' AND pruned_at IS NULL";
+    first(snapshot, condition, &[&path_bytes(root), &since])
+}
+
 /// The newest checkpoints of a run that a person asked for, from before the event `before`, newest first, pruned ones too.
 pub fn manual_of_run(
     snapshot: &Snapshot<'_>,

@@ -77,9 +77,18 @@ impl Log {
         let now = kernel.context.now();
         let back = Back::of(&kernel.ledger);
         let elsewhere = if self.run.is_some() { None } else { Self::elsewhere(&kernel)? };
+        let beside = kernel.read(|snapshot| {
+            // A page further back, or of a run that was named, says nothing of what is newer.
+            if self.run.is_some() || self.before.is_some() {
+                return Ok(None);
+            }
+            let newest = log.entries.first().map_or(run.seq, |entry| entry.seq);
+            ic_point::beside(&kernel, snapshot, &run, newest).map(|beside| beside.said())
+        })?;
         Self::warn_of_unread(session, log.unread.as_deref());
         session.output.list(&records, || {
             views::log::list(&run, chosen, (&log, &named), outside.as_ref(), self.all, now, back)
+                + &views::log::elsewhere(beside.as_deref())
                 + &views::log::elsewhere(elsewhere.as_deref())
         })
     }

@@ -79,7 +79,10 @@ impl Undo {
         let earlier = earlier.transpose()?.map(|id| id.to_string());
         let only = earlier.as_deref().or_else(|| self.only());
         match ic_point::meant(&kernel, self.run.as_deref(), only.or(self.point.as_deref()))? {
-            Meant::Run(run) => self.roll_back(session, &kernel, &run, only),
+            Meant::Run(run) => {
+                let run = if only.is_none() { self.or_ended(session, &kernel, *run)? } else { *run };
+                self.roll_back(session, &kernel, &run, only)
+            }
             Meant::Checkpoint(id) => self.restore(session, id.as_str()),
             Meant::Tree => {
                 // What is named and is no checkpoint is no point of a run that is not there.
@@ -98,6 +101,28 @@ impl Undo {
                 self.restore(session, newest.as_str())
             }
         }
+    }
+
+    /// The run that is meant where none was named: an open one without work that could be undone is not what a person means whose last
+    /// work is that of a run which has ended since.
+    fn or_ended(&self, session: &Session, kernel: &Kernel, run: Run) -> Result<Run> {
+        if self.names_any() {
+            return Ok(run);
+        }
+        let beside = kernel.read(|snapshot| match ic_point::last(snapshot, &run) {
+            Err(error) if error.code() == Code::NothingToUndo => {
+                ic_point::beside(kernel, snapshot, &run, 0).map(|beside| beside.ended)
+            }
+            _ => Ok(None),
+        })?;
+        let Some((ended, point)) = beside else { return Ok(run) };
+        session.output.warn(&format!(
+            "the open run {} has no work to undo: this is {} of the run {}, which has ended",
+            run.id.short(),
+            point.reference,
+            ended.id.short()
+        ));
+        Ok(ended)
     }
 
     /// The dispatch that alone is undone, as an id or the end of one.
@@ -181,7 +206,19 @@ impl Undo {
             Err(_) => return Ok(last),
         };
         let outside = kernel.read(|snapshot| ic_point::prompts_outside(kernel, snapshot, run, since))?;
-        let Some(outside) = outside else { return Ok(last) };
+        let Some(outside) = outside else {
+            let said = kernel.read(|snapshot| ic_point::beside(kernel, snapshot, run, since))?.said();
+            return Ok(match (last, said) {
+                (Ok(last), Some(said)) => {
+                    session.output.warn(&said);
+                    Ok(last)
+                }
+                (Err(error), Some(said)) => {
+                    Err(error.hint(format!("{said}; points of this run: ic log {}", run.id.short())))
+                }
+                (last, None) => last,
+            });
+        };
         Ok(match last {
             Ok(last) => {
                 session.output.warn(&views::log::prompts_outside(&outside, "newer prompt"));

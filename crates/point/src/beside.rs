@@ -1,0 +1,63 @@
+//! What is newer here than the run that is looked at, and is none of its work: a run that has ended since, a checkpoint without a run.
+
+use ic_base::{Code, Result, Seq};
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_kernel::Kernel;
+use ic_phase::run::{self, Filter};
+use ic_phase::{Run, RunStatus};
+use ic_store::Snapshot;
+
+use super::list::Listed;
+use super::meant::last;
+
+/// What is newer here than a run's own work.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Beside {
+    /// The run that has ended and has the newest work, and the point before that work.
+    pub ended: Option<(Run, Listed)>,
+    /// The newest checkpoint that was made by hand and belongs to no run.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+impl Beside {
+    /// One line with the commands that show it; `None`: nothing is beside the run.
+    pub fn said(&self) -> Option<String> {
+        let ended = self.ended.as_ref().map(|(run, point)| {
+            let (id, reference) = (run.id.short(), &point.reference);
+            format!("newer work of the run {id}, which has ended: ic log {id}; ic undo {reference} --run {id} --dry-run")
+        });
+        let checkpoint = self.checkpoint.as_ref().map(|checkpoint| {
+            let id = checkpoint.id.short();
+            format!("a checkpoint that was made by hand, without a run: ic undo checkpoint:{id} --dry-run")
+        });
+        let all: Vec<String> = ended.into_iter().chain(checkpoint).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+/// What is newer in this project than the event `since` beside a run that the caller did not name. In an agent's own shell it is nothing:
+/// others' work is not its own.
+pub fn beside(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, since: Seq) -> Result<Beside> {
+    /// So many of the newest runs are looked at.
+    const MOST: i64 = 20;
+    let root = &kernel.project.root;
+    if kernel.own_run.is_some() || ic_session::is_own_run(snapshot, &run.id)? {
+        return Ok(Beside::default());
+    }
+    let mut found = Beside { ended: None, checkpoint: record::newest_by_hand(snapshot, root, since)? };
+    let filter = Filter { open: false, project: Some(root), limit: MOST, before: None };
+    for other in run::list(snapshot, &filter)? {
+        let has_ended = matches!(other.status, RunStatus::Completed | RunStatus::Failed);
+        if other.id == run.id || !has_ended || ic_session::is_own_run(snapshot, &other.id)? {
+            continue;
+        }
+        let newest = found.ended.as_ref().map_or(since, |(_, point)| point.seq);
+        match last(snapshot, &other) {
+            Ok(point) if point.seq > newest => found.ended = Some((other, point)),
+            Ok(_) => {}
+            Err(error) if matches!(error.code(), Code::NothingToUndo | Code::RollingBack) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
