@@ -6,6 +6,8 @@
 #     bash scripts/demo.sh                  builds ic first
 #     IC_BIN=path/to/ic bash scripts/demo.sh
 #
+# NOTEBOOK_BIN names the example `notebook` of ic-rewind where it is built, too.
+#
 # Every command shown is really run and its outcome checked; the exit status is not 0 if one is not
 # as expected. All of it happens in a temporary directory, with nothing of the user's settings.
 
@@ -144,7 +146,13 @@ else
     ic_program=$built/ic
 fi
 # The application whose rows are taken back; an example of ours.
-build -p ic-rewind --example notebook
+notebook=$built/examples/notebook
+if [[ -n ${NOTEBOOK_BIN:-} ]]; then
+    [[ -x $NOTEBOOK_BIN && ! -d $NOTEBOOK_BIN ]] || fail "NOTEBOOK_BIN names no program: $NOTEBOOK_BIN"
+    notebook=$(realpath -- "$NOTEBOOK_BIN")
+else
+    build -p ic-rewind --example notebook
+fi
 
 for variable in $(compgen -e); do
     case $variable in
@@ -160,7 +168,7 @@ export IC_FORMAT=text
 room=$(mktemp -d)
 mkdir "$room/bin" "$room/shop"
 ln -s "$ic_program" "$room/bin/ic"
-ln -s "$built/examples/notebook" "$room/bin/notebook"
+ln -s "$notebook" "$room/bin/notebook"
 export PATH="$room/bin:$PATH"
 cd "$room/shop"
 

@@ -2,6 +2,7 @@
 # A story told to real coding agents, with a model of our own and without a network: prompts are recorded, undone and refused.
 #
 #     scripts/test-clients.sh [CLIENT...]        claude-code codex gemini copilot opencode
+#     scripts/test-clients.sh --install [CLIENT...]        installs them, and tests nothing
 #
 # Before them the MCP server is called by two clients that are no agents: the Python package mcp and the inspector. The clients come
 # from npm and pip into target/clients and are kept there. Eight minutes for all of it, installing included: what has not begun by then is
@@ -10,6 +11,11 @@ set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 readonly limit=480
+install_alone=
+if [[ ${1:-} == --install ]]; then
+    install_alone=1
+    shift
+fi
 clients=("$@")
 [[ ${#clients[@]} -gt 0 ]] || clients=(claude-code codex gemini copilot opencode)
 target=$(cargo metadata --format-version 1 --no-deps --locked | jq -r .target_directory)
@@ -48,7 +54,7 @@ if ! node_is_new; then
 fi
 
 program=${IC:-}
-if [[ -z $program ]]; then
+if [[ -z $program && -z $install_alone ]]; then
     cargo build --package ic --locked --quiet
     program=$target/debug/ic
 fi
@@ -64,6 +70,7 @@ python_client() {
         fi
         : >"$venv/.installed"
     fi
+    [[ -z $install_alone ]] || return 0
     timeout 100 "$venv/bin/python" tests/clients/mcp_client.py "$program"
 }
 
@@ -79,6 +86,7 @@ inspector() {
         fi
         : >"$place/.installed"
     fi
+    [[ -z $install_alone ]] || return 0
     project=$(mktemp -d)
     inspected "$place/node_modules" "$project" || status=$?
     rm -rf -- "$project"
@@ -114,6 +122,7 @@ for client in "${clients[@]}"; do
         skip "$client" 'it could not be installed in time'
         continue
     fi
+    [[ -z $install_alone ]] || continue
     left=$((limit - (SECONDS - began)))
     if [[ $left -lt 60 ]]; then
         skip "$client" 'no time is left'

@@ -3,6 +3,7 @@
 # axe finds nothing.
 #
 #     scripts/test-ui.sh [--long]
+#     scripts/test-ui.sh --install        installs what it needs, and tests nothing
 #
 # Chromium comes from the system's packages, playwright-core and axe-core from npm into target/ui, where pictures of all pages are left.
 # What is not there is skipped by name. --long: a browser follows for 30 minutes. IC=PROGRAM tries that one, else it is built.
@@ -23,6 +24,7 @@ done
 # shellcheck source=scripts/ui/tools.sh
 source scripts/ui/tools.sh
 tools_for_the_page || skip "$missing"
+[[ ${1:-} != --install ]] || exit 0
 
 page_of_the_story
 # Something that an undo of the newest point takes away.

@@ -9,7 +9,7 @@
 # statement instead of every few, and by chance for 40 seconds each (IC_TEST_SECONDS=N: for N seconds). About half an hour on 2
 # cores after the build. At the end it prints what each came to, and the one seed that it chose for all of them;
 # IC_TEST_SEED=N repeats what chance decided.
-# ARG... go to the test runner: cargo-nextest if it is installed, otherwise cargo test.
+# ARG... go to the test runner: cargo-nextest if it is installed, otherwise cargo test. NEXTEST_TEST_THREADS says how many tests run at once.
 set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
@@ -22,6 +22,10 @@ if [[ -n $missing ]]; then
     printf 'scripts/test.sh: please install:%s\n' "$missing" >&2
     exit 3
 fi
+
+# Two tests a core: half of their time they wait for flushes, locks and child processes.
+export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) * 2))}"
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$NEXTEST_TEST_THREADS}"
 
 # The server that is to be stopped, and the file of figures that is to be shown.
 at_end() {
