@@ -1,11 +1,19 @@
-//! The help of the whole tree, and what help is not.
+//! The help of the whole tree, and what help is not. The text of a verb is held in `docs/CLI.md` alone.
 
 use std::fmt::Write;
 
 use crate::support::{Project, args, snapshot, verbs};
 
+/// Every verb, without `ic` before it.
+fn leaves() -> Vec<String> {
+    let mut verbs: Vec<String> =
+        verbs().into_iter().map(|(verb, _)| verb["ic ".len()..].to_owned()).collect();
+    verbs.retain(|verb| !verb.contains("--"));
+    verbs
+}
+
 #[test]
-fn the_help_of_the_whole_tree() {
+fn the_help_of_each_noun() {
     let project = Project::without_ledger();
     let groups = [
         "",
@@ -20,17 +28,62 @@ fn the_help_of_the_whole_tree() {
         "events cursor",
         "completions",
     ];
-    let mut verbs: Vec<String> =
-        verbs().into_iter().map(|(verb, _)| verb["ic ".len()..].to_owned()).collect();
-    verbs.retain(|verb| !verb.contains("--"));
     let mut text = String::new();
-    for name in groups.iter().map(ToString::to_string).chain(verbs) {
+    for name in groups {
         let outcome = project.run(&format!("{name} --help"));
         assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{name}");
-        let _ =
-            writeln!(text, "$ ic {name}{}--help\n{}", if name.is_empty() { "" } else { " " }, outcome.stdout);
+        let page = outcome.stdout;
+        let _ = writeln!(text, "$ ic {name}{}--help\n{page}", if name.is_empty() { "" } else { " " });
     }
     snapshot("help", text.trim_end());
+}
+
+/// The words of a text, however its lines are broken. The manual shows `[OPTIONS]` where there are global ones only, too.
+fn words(text: &str) -> String {
+    text.split_whitespace().filter(|word| *word != "[OPTIONS]").collect::<Vec<_>>().join(" ")
+}
+
+/// What a line of a verb's section in `docs/CLI.md` says that its help must say: the flag and the meaning of an argument, a line of
+/// usage or of an example, a paragraph.
+fn said(line: &str) -> Vec<String> {
+    if line.is_empty()
+        || line.starts_with("```")
+        || line.starts_with("| argument")
+        || line.starts_with("|---")
+    {
+        return Vec::new();
+    }
+    let Some(row) = line.strip_prefix("| `") else { return vec![words(line.trim_end_matches('.'))] };
+    let (argument, meaning) = row.split_once("` | ").expect("an argument and its meaning");
+    let flag = argument.split_whitespace().find(|word| word.starts_with("--")).unwrap_or_default();
+    // Defaults and possible values are laid out in another way.
+    let ends = [" (required)", ": `", " [default: ", " |"];
+    let end = ends.iter().filter_map(|end| meaning.find(end)).min().expect("the end of a row");
+    let meaning = meaning[..end].replace("\\|", "|").replace("\\<", "<");
+    vec![flag.trim_end_matches(',').to_owned(), words(&meaning)]
+}
+
+#[test]
+fn the_help_of_a_verb_says_what_the_manual_says() {
+    let project = Project::without_ledger();
+    let manual = std::fs::read_to_string(crate::support::docs("CLI.md")).expect("docs/CLI.md");
+    let (mut seen, verbs) = (0, leaves());
+    for name in &verbs {
+        let (_, section) = manual.split_once(&format!("\n## ic {name}\n")).expect("the section of a verb");
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let outcome = project.run(&format!("{name} --help"));
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{name}");
+        let page = words(&outcome.stdout);
+        for part in section.lines().flat_map(said) {
+            assert!(page.contains(&part), "ic {name} --help does not say {part:?}:\n{}", outcome.stdout);
+            seen += 1;
+        }
+        // Usage and examples are copied, and stand on one line each.
+        let is_broken = |line: &&str| !line.starts_with("Usage: ") && !section.contains(line.trim_start());
+        let widest = outcome.stdout.lines().filter(is_broken).map(|line| line.chars().count()).max();
+        assert!(widest <= Some(100), "{name}: {widest:?} columns");
+    }
+    assert!(verbs.len() > 80 && seen > 600, "{} verbs, {seen} parts", verbs.len());
 }
 
 #[test]
