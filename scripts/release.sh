@@ -95,9 +95,10 @@ fill() {
     "$name/bin/ic" completions zsh >"$name/share/zsh/site-functions/_ic"
     "$name/bin/ic" completions fish >"$name/share/fish/vendor_completions.d/ic.fish"
     install -m 644 -- "$root/scripts/lib-intercore.sh" "$name/share/ic/"
-    for page in "$root"/README*.md "$root"/LICEN[CS]E*; do
-        [[ ! -f $page ]] || install -m 644 -- "$page" "$name/"
+    for page in "$root"/{README,CHANGELOG,CONTRIBUTING,SECURITY}*.md "$root"/LICENSE-*; do
+        install -m 644 -- "$page" "$name/"
     done
+    bash "$root/scripts/notices.sh" "$target" >"$name/THIRD-PARTY.md"
     cp -R -- "$root/docs" "$name/docs"
     find "$name" -type f -printf '%P\0' | sort -z | (cd -- "$name" && xargs -0 sha256sum) >"$work/sums"
     install -m 644 -- "$work/sums" "$name/SHA256SUMS"

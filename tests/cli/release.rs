@@ -57,6 +57,9 @@ fn a_release_is_packed_alike_every_time() {
     let unpacked = one.join(name.strip_suffix(".tar.gz").expect("an archive"));
     for file in [
         "README.md",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "THIRD-PARTY.md",
         "SHA256SUMS",
         "docs/CLI.md",
         "docs/errors/no_ledger.md",
@@ -72,6 +75,13 @@ fn a_release_is_packed_alike_every_time() {
     }
     let sums = fs::read_to_string(unpacked.join("SHA256SUMS")).expect("the sums");
     assert!(sums.contains("  bin/ic\n"), "{sums}");
+    let notices = fs::read_to_string(unpacked.join("THIRD-PARTY.md")).expect("the notices");
+    let (crates, texts) = notices.split_once("# Texts\n").expect("the texts");
+    assert!(crates.contains("| rusqlite | ") && texts.contains("rusqlite "), "{crates}");
+    assert!(
+        !crates.contains("| insta | ") && !crates.contains("| serde_derive | "),
+        "it is not linked: {crates}"
+    );
     let program = unpacked.join("bin/ic");
     let size = |path: &Path| fs::metadata(path).expect("a program").len();
     assert!(size(&program) < size(Path::new(BINARY)), "it is stripped");
