@@ -421,7 +421,9 @@ fn a_directory_that_undone_work_made_goes_with_the_last_file_in_it() {
         project.json("redo --yes");
         assert_eq!(tree(), whole, "both ways");
     }
+}
 
+#[test]
 fn a_plain_undo_names_what_changed_between_calls_and_brings_it_back() {
     let project = with_lines();
     prompt(&project, "A", "A works");

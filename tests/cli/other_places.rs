@@ -355,6 +355,7 @@ fn a_subagent_in_a_work_tree_of_its_own_is_undone_there() {
     say(&project, &next(said("s", "Stop", &root)));
     done(&project, &inner, &["undo", "--yes"]);
     assert!(!inner.join("again").exists());
+}
 
 #[test]
 fn an_empty_log_that_waits_for_hooks_names_the_place_that_has_entries() {
