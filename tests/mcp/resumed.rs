@@ -57,7 +57,7 @@ fn undo_in_a_resumed_session_never_means_the_prompt_that_asks() {
             .as_array()
             .expect("changes")
             .iter()
-            .flat_map(|one| one["path"].as_str())
+            .filter_map(|one| one["path"].as_str())
             .collect();
         assert_eq!(
             (changes, &plan["cancelled_dispatches"]),
