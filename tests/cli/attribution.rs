@@ -265,6 +265,22 @@ fn a_commit_that_others_made_of_the_same_content_changes_nothing_about_whose_a_l
 }
 
 #[test]
+fn a_commit_before_the_first_call_says_nothing_of_what_the_calls_did() {
+    let project = with_lines();
+    prompt(&project, "A", "A works");
+    set(&project, 3, "person");
+    git(&project, &["commit", "-qam", "person"]);
+    set(&project, 20, "person, after the commit");
+    edit(&project, "A", "a1", || set(&project, 30, "agent"));
+    stop(&project, "A");
+    let whole = read(&project, "f");
+    let report = undo(&project, "A");
+    assert_eq!(read(&project, "f"), lines(&[(3, "person"), (20, "person, after the commit")]), "{report}");
+    project.json("redo --yes");
+    assert_eq!(read(&project, "f"), whole);
+}
+
+#[test]
 fn what_a_pull_brought_in_a_call_is_of_no_agent_and_its_own_edit_of_the_file_is() {
     let project = with_lines();
     git(&project, &["checkout", "-qb", "colleague"]);

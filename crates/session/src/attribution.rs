@@ -154,8 +154,16 @@ impl Attribution {
 
     /// How long git's log of what is checked out was as the first call of this work began, in bytes.
     pub fn first_log_size(&self, work: &[DispatchId]) -> Option<u64> {
-        let mut calls = self.calls.iter().filter(|call| work.contains(&call.dispatch_id));
-        calls.next().and_then(|first| first.head_log_start)
+        self.first_call(work).and_then(|first| first.head_log_start)
+    }
+
+    /// What was checked out as the first call of this work began.
+    pub fn first_head(&self, work: &[DispatchId]) -> Option<&str> {
+        self.first_call(work).and_then(|first| first.head.as_deref())
+    }
+
+    fn first_call(&self, work: &[DispatchId]) -> Option<&Call> {
+        self.calls.iter().find(|call| work.contains(&call.dispatch_id))
     }
 
     /// Whether a call of a run has begun whose end is not known.

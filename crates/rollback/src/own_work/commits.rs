@@ -95,7 +95,13 @@ impl Others {
         known: &BTreeSet<Vec<u8>>,
     ) -> Result<Self> {
         // What is fetched at once seldom is more.
-        let mut shas = heads_between(workspace, &attribution.looks, 10_000)?;
+        const MOST: usize = 10_000;
+        let looks = &attribution.looks;
+        // What was checked out as its first call began, no call of it brought, whatever others did to the paths before that.
+        let mut shas = match (attribution.first_head(ids), head_of(workspace, last_of(looks))?) {
+            (Some(from), Some(to)) => git::commits_between(&workspace.root, from, &to, MOST),
+            _ => heads_between(workspace, looks, MOST)?,
+        };
         shas.retain(|sha| !is_recorded(recorded, sha));
         if shas.is_empty() {
             return Ok(Self::default());
@@ -228,16 +234,24 @@ pub(super) fn heads_between(
     captures: &[Checkpoint],
     at_most: usize,
 ) -> Result<Vec<String>> {
-    // The looks around a call say nothing of git.
-    let mut looks = captures.iter().filter(|look| !look.link.of_call);
-    let (first, last) = (looks.next(), looks.next_back());
-    let head = |look: Option<&Checkpoint>| -> Result<Option<String>> {
-        let Some(look) = look else { return Ok(None) };
-        Ok(Manifest::read(&workspace.objects, &look.manifest)?.git.and_then(|git| git.head))
-    };
-    let ends = head(first)?.zip(head(last)?);
+    let first = captures.iter().find(|look| has_git(look));
+    let ends = head_of(workspace, first)?.zip(head_of(workspace, last_of(captures))?);
     let between = ends.map(|(from, to)| git::commits_between(&workspace.root, &from, &to, at_most));
     Ok(between.unwrap_or_default())
+}
+
+/// The looks around a call say nothing of git.
+fn has_git(look: &Checkpoint) -> bool {
+    !look.link.of_call
+}
+
+fn last_of(captures: &[Checkpoint]) -> Option<&Checkpoint> {
+    captures.iter().rfind(|look| has_git(look))
+}
+
+fn head_of(workspace: &Workspace<'_>, look: Option<&Checkpoint>) -> Result<Option<String>> {
+    let Some(look) = look else { return Ok(None) };
+    Ok(Manifest::read(&workspace.objects, &look.manifest)?.git.and_then(|git| git.head))
 }
 
 /// Leaves out the commits that other work recorded, and this one did not.
