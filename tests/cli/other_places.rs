@@ -400,3 +400,25 @@ fn a_record_in_git_says_so_and_moves_out_to_outlive_the_repository() {
     assert_eq!(told.code, Some(4), "{told:?}");
     assert_eq!(fs::read_to_string(root.join("text")).expect("a file"), "one\n");
 }
+
+#[test]
+fn the_first_commit_of_a_repository_inside_is_named_with_the_way_back() {
+    let project = captured();
+    let inner = project.root().join("inner");
+    fs::create_dir(&inner).expect("a directory");
+    git_in(&inner, &["init", "-q", "-b", "main"]);
+    prompt(&project, "main", project.root());
+    call(&project, "main", project.root(), "m1", || {
+        write(&inner, "new", "new\n");
+        commit(&inner, "of the agent");
+    });
+    stop(&project, "main", project.root());
+    let told = at(&project, project.root(), &["undo", "--yes", "--json"]);
+    assert_eq!(told.code, Some(4), "{told:?}");
+    let why = told.json()["files"]["repositories"][0]["reason"].as_str().expect("a reason").to_owned();
+    let (_, command) = why.split_once("to move it back: ").expect("a command");
+    assert!(!command.trim().is_empty(), "{why}");
+    assert!(std::process::Command::new("sh").args(["-c", command]).status().expect("sh").success(), "{why}");
+    assert_eq!(git_in(&inner, &["log", "--all", "--format=%s"]), "", "{why}");
+    assert_eq!(git_in(&inner, &["status", "--porcelain"]), "", "{why}");
+}

@@ -78,7 +78,12 @@ impl Workspace<'_> {
             let name = format!("refs/heads/{}", String::from_utf8_lossy(&branch.0));
             format!("{git} symbolic-ref HEAD {}", shell_word(&name))
         });
-        let reset = was.head.as_ref().map(|head| format!("{git} reset -q {head}"));
+        let reset = match &was.head {
+            Some(head) => Some(format!("{git} reset -q {head}")),
+            // Its first commit was made since: the branch was not there.
+            None if switch.is_none() => Some(format!("{git} update-ref -d HEAD && {git} read-tree --empty")),
+            None => None,
+        };
         let commands: Vec<String> = switch.into_iter().chain(reset).collect();
         format!(
             "a repository of its own: its files go back, its history stays: it is at {}, and was at {}; to move it back: {}",
