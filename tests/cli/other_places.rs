@@ -422,3 +422,20 @@ fn the_first_commit_of_a_repository_inside_is_named_with_the_way_back() {
     assert_eq!(git_in(&inner, &["log", "--all", "--format=%s"]), "", "{why}");
     assert_eq!(git_in(&inner, &["status", "--porcelain"]), "", "{why}");
 }
+
+#[test]
+fn what_was_done_in_a_work_tree_that_its_client_removed_is_ended_with_the_prompt() {
+    let (project, inner) = with_inner(false);
+    let root = project.root().to_owned();
+    prompt(&project, "s", &root);
+    use_tool(&project, ("s", &inner), ("Bash", "1"), &json!({ "command": "make" }), || {
+        write(&inner, "away", "a\n")
+    });
+    git_in(&root, &["worktree", "remove", "--force", inner.to_str().expect("text")]);
+    stop(&project, "s", &root);
+    say(&project, &said("s", "SessionEnd", &root));
+    let open = done(&project, &root, &["run", "list", "--active", "--json"]).json();
+    assert_eq!(open, json!([]), "no run stays open for it");
+    let undone = at(&project, &root, &["undo", "--dry-run", "--json"]);
+    assert!(!undone.stdout.contains("other_place"), "a place that is gone cannot be undone in: {undone:?}");
+}

@@ -13,12 +13,12 @@ use ic_worktree::{Settings, Warning};
 use super::prompts::{Asked, prompt};
 use super::teller::Teller;
 
-/// The other places of a session, each with the name that it has there.
+/// The other places of a session, each with the name that it has there. One may be gone: clients remove the work trees of subagents.
 ///
 /// Errors: whatever the ledger says.
 pub fn elsewhere(kernel: &Kernel, teller: Teller<'_>) -> Result<Vec<(String, PathBuf)>> {
     let all = kernel.read(|snapshot| places::elsewhere(snapshot, teller.client, teller.client_id))?;
-    let there = all.into_iter().filter(|one| one.ended_at.is_none() && one.project_dir.is_dir());
+    let there = all.into_iter().filter(|one| one.ended_at.is_none());
     Ok(there.map(|one| (one.client_id, one.project_dir)).collect())
 }
 

@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 
 use ic_checkpoint::capture::Limit;
 use ic_kernel::Kernel;
-use ic_ops::hooks::{self, Teller, calls, places, subagents};
+use ic_kernel::config::Guard;
+use ic_ops::hooks::calls::{self, Begun};
+use ic_ops::hooks::{self, Teller, places, subagents};
 use ic_phase::resolve::Project;
 use ic_session::places::name_in;
 use ic_store::other_work_trees;
 use ic_worktree::Settings;
 
+use super::hearing::Hearing;
 use super::payload::Payload;
-use super::{Begun, Guard, Hearing, PATIENCE, Said};
+use super::{PATIENCE, Said};
 use crate::clients::{Client, Occasion, tools};
 use crate::commands::prelude::*;
 
@@ -150,7 +153,12 @@ impl Told<'_> {
     ) -> Result<()> {
         kernel.project = Project { directory: there.place.clone(), root: there.place.clone() };
         let kernel = &*kernel;
-        let kept = self.session.kept_along_the_way(kernel, &there.place, true)?;
+        // What was done in one that is gone ends without a look.
+        let kept = if there.place.is_dir() {
+            self.session.kept_along_the_way(kernel, &there.place, true)?
+        } else {
+            None
+        };
         let kept = kept.map(|kept| Settings { busy_timeout: PATIENCE, limit: self.limit.clone(), ..kept });
         let teller = Teller { client: self.teller.client, client_id: &there.name };
         let Self { event, session, client, payload, .. } = *self;
@@ -168,13 +176,8 @@ impl Told<'_> {
                 if self.payload.agent_id().is_some() =>
             {
                 let agent = self.payload.agent_id().unwrap_or_default();
-                said.warnings.extend(subagents::stop(
-                    &kernel,
-                    teller,
-                    agent,
-                    hearing.kept.as_ref(),
-                    &|_| None,
-                )?);
+                said.warnings
+                    .extend(subagents::stop(kernel, teller, agent, hearing.kept.as_ref(), &|_| None)?);
                 Ok(())
             }
             // A person types again: what the prompt before did there has ended.
