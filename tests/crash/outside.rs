@@ -61,9 +61,9 @@ impl Scene {
         for (id, name) in [("1", "notes"), ("2", "made")] {
             scene.say("PreToolUse", (id, name), None);
             if id == "1" {
-                scene.work()
+                scene.work();
             } else {
-                drop(write_in(&scene.beside, "made", "made\n"))
+                drop(write_in(&scene.beside, "made", "made\n"));
             }
             scene.say("PostToolUse", (id, name), None);
         }

@@ -20,9 +20,10 @@ const FILES: [&[u8]; 10] = [
 /// Why one stays.
 pub(super) const STAYS: &str = "settings of a client, which others changed: they stay";
 
-/// Takes the settings off what stands against a restore; returns their conflicts. What the work itself changed there is no conflict.
-pub(super) fn take_from(conflicts: &mut Vec<Conflict>) -> Vec<Conflict> {
-    let is_one = |conflict: &Conflict| FILES.contains(&conflict.path.0.as_slice());
+/// Takes the settings off what stands against a restore, where they are to stay; returns their conflicts. What the work itself changed there
+/// is no conflict.
+pub(super) fn take_from(conflicts: &mut Vec<Conflict>, stay: bool) -> Vec<Conflict> {
+    let is_one = |conflict: &Conflict| stay && FILES.contains(&conflict.path.0.as_slice());
     let (settings, rest) = std::mem::take(conflicts).into_iter().partition(is_one);
     *conflicts = rest;
     settings

@@ -130,9 +130,10 @@ fn tags_that_differ(git: &GitRestore, now: &GitState) -> Vec<String> {
         let Some(tag) = name.0.strip_prefix(TAGS).filter(|_| here.get(name) != Some(&was)) else { continue };
         let is = here.get(name).map_or("gone".to_owned(), |oid| short(Some(oid)));
         let tag = String::from_utf8_lossy(tag);
-        let way = match git.lost_tags.contains(&name.0) {
-            true => "git has not what it named any more".to_owned(),
-            false => format!("git tag -f {} {was}", shell_word(&tag)),
+        let way = if git.lost_tags.contains(&name.0) {
+            "git has not what it named any more".to_owned()
+        } else {
+            format!("git tag -f {} {was}", shell_word(&tag))
         };
         said.push(format!("the tag {tag} is {is}, and was {was}: {way}"));
     }

@@ -215,11 +215,8 @@ fn plan_report<'w>(
         Some(reversed) => reversed.conflicts.clone(),
         None => workspace.conflicts(&target, &differences, &usual, until, &did)?,
     };
-    let settings = if reversed.is_none() && !request.force.files {
-        client_settings::take_from(&mut conflicts)
-    } else {
-        Vec::new()
-    };
+    let stay = reversed.is_none() && !request.force.files;
+    let settings = client_settings::take_from(&mut conflicts, stay);
     limits.keep.extend(without::kept(&settings, &differences));
     if request.keep_theirs {
         limits.keep.extend(without::kept(&conflicts, &differences));
@@ -236,9 +233,6 @@ fn plan_report<'w>(
     let not_compared = workspace.not_compared(&meant, shot, &limits, &plan, passed)?;
     // Beside the work of others it is not meant to be as the target has it.
     let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;
-    if request.keep_theirs {
-        plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
-    }
     plan.skipped.extend(settings.into_iter().map(|one| (one.path, client_settings::STAYS.to_owned())));
     let rest = without::open_conflicts(&mut plan, conflicts, reversed, request);
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;

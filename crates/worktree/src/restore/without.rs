@@ -102,6 +102,9 @@ pub(super) fn open_conflicts(
     back: Option<Back>,
     request: &Request<'_>,
 ) -> Rest {
+    if request.keep_theirs {
+        plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
+    }
     let is_without = back.is_some();
     let kept = conflicts.iter().filter(|_| is_without && request.keep_theirs);
     let kept: Vec<PathText> = kept.map(|conflict| conflict.path.clone()).collect();
