@@ -429,7 +429,7 @@ fn what_was_done_in_a_work_tree_that_its_client_removed_is_ended_with_the_prompt
     let root = project.root().to_owned();
     prompt(&project, "s", &root);
     use_tool(&project, ("s", &inner), ("Bash", "1"), &json!({ "command": "make" }), || {
-        write(&inner, "away", "a\n")
+        write(&inner, "away", "a\n");
     });
     git_in(&root, &["worktree", "remove", "--force", inner.to_str().expect("text")]);
     stop(&project, "s", &root);

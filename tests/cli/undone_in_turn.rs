@@ -57,7 +57,7 @@ fn undo_redo_and_the_undo_of_one_dispatch_follow_each_other_in_any_order() {
     let project = in_git();
     let place = project.root().to_str().expect("text").to_owned();
     for n in 1..=2 {
-        prompt(&project, "s", &n.to_string(), || project.write(&format!("f{n}"), "x\n"));
+        prompt(&project, "s", &n.to_string(), || project.write(format!("f{n}"), "x\n"));
     }
     let log = project.json("log");
     let first =
@@ -87,7 +87,7 @@ fn undo_redo_and_the_undo_of_one_dispatch_follow_each_other_in_any_order() {
 fn each_undo_in_a_row_is_in_the_log() {
     let project = in_git();
     for n in 1..=4 {
-        prompt(&project, "s", &n.to_string(), || project.write(&format!("f{n}"), "x\n"));
+        prompt(&project, "s", &n.to_string(), || project.write(format!("f{n}"), "x\n"));
     }
     let logged = || {
         let log = project.json("log");

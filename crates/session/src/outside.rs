@@ -142,10 +142,9 @@ pub fn end(tx: &Transaction<'_>, call: &CallId, path: &str, became: &Standing) -
     )
 }
 
-/// All of them, oldest first.
+/// All of them, in no order.
 pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<OutsideFile>> {
-    let sql = format!("SELECT {COLUMNS} ORDER BY o.seq, o.created_at, o.call_id, o.path");
-    snapshot.query_all(&sql, &[], from_row)
+    snapshot.query_all(&format!("SELECT {COLUMNS}"), &[], from_row)
 }
 
 /// The files that a call named.

@@ -185,12 +185,13 @@ pub fn by_client(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Resu
 
 /// The sessions of a client whose names begin with this text, oldest first.
 pub(crate) fn named_from(snapshot: &Snapshot<'_>, client: &str, text: &str) -> Result<Vec<Session>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM sessions WHERE client = $1 AND client_id >= $2 AND client_id < $3 ORDER BY seq"
-    );
+    let sql =
+        format!("SELECT {COLUMNS} FROM sessions WHERE client = $1 AND client_id >= $2 AND client_id < $3");
     // No text sorts after the last of all characters. What a server sorts otherwise is left out here.
     let all = snapshot.query_all(&sql, &[&client, &text, &format!("{text}\u{10FFFF}")], from_row)?;
-    Ok(all.into_iter().filter(|one| one.client_id.starts_with(text)).collect())
+    let mut named: Vec<Session> = all.into_iter().filter(|one| one.client_id.starts_with(text)).collect();
+    named.sort_by_key(|one| one.seq);
+    Ok(named)
 }
 
 /// The session whose prompt a dispatch is, or began it.
