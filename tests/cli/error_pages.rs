@@ -123,6 +123,7 @@ const SCENES: &[Scene] = &[
     Scene { code: "file_exists", before: copied, call: "backup copy.db" },
     Scene { code: "ledger_behind", before: restored, call: "run advance @" },
     Scene { code: "foreign_log", before: replaced, call: "run status @" },
+    Scene { code: "scope_taken", before: with_story, call: "run create --goal Port --scope-id sprint-12" },
     Scene { code: "run_not_active", before: cancelled, call: "run rollback 0a000002 --to-phase draft" },
     Scene { code: "rolling_back", before: rolling, call: "run advance @" },
     Scene { code: "unknown_phase", before: short, call: "run rollback @ --to-phase Draft" },

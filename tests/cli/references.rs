@@ -1,5 +1,7 @@
 //! How runs, dispatches and agents are named.
 
+use serde_json::json;
+
 use crate::support::{Project, chain, story};
 
 #[test]
@@ -131,7 +133,8 @@ fn a_scope_is_its_open_run_else_the_newest_that_ended() {
     let create = "run create --goal g --phases a,b --scope-id";
     let first = project.ok(&format!("{create} s1"));
     assert_eq!(project.json("run status scope:s1")["id"], first.as_str());
-    let second = project.ok(&format!("{create} s1"));
+    std::fs::create_dir(project.root().join("sub")).expect("a directory");
+    let second = project.ok(&format!("{create} s1 --project sub"));
     assert_eq!(project.refused("run status scope:s1"), (3, "ambiguous_run".to_owned()));
     project.ok(&format!("run cancel {second}"));
     assert_eq!(project.json("run status scope:s1")["id"], first.as_str());
@@ -139,6 +142,59 @@ fn a_scope_is_its_open_run_else_the_newest_that_ended() {
     assert_eq!(project.json("run status scope:s1")["id"], second.as_str());
     let odd = project.ok(&format!("{create} 'a b:c@d'"));
     assert_eq!(project.json("run status 'scope:a b:c@d'")["id"], odd.as_str());
+}
+
+#[test]
+fn a_scope_names_one_open_run_of_a_project() {
+    let project = Project::new();
+    let create = "run create --goal 'Fix #12' --phases a,b --scope-id s1";
+    let first = project.json(create);
+    assert_eq!((&first["created"], first.get("warnings")), (&json!(true), None));
+    let before = project.dump();
+    let again = project.json(create);
+    assert_eq!(
+        (&again["id"], &again["created"]),
+        (&first["id"], &json!(false)),
+        "a retry makes no second run"
+    );
+    assert_eq!(again["warnings"][0]["code"], "run_exists");
+    // A script gets the id, and the warning beside it.
+    let piped = project.run(create);
+    assert_eq!(piped.stdout.trim(), first["id"].as_str().expect("an id"));
+    assert!(piped.stderr.contains("run_exists"), "{piped:?}");
+    for other in [
+        "run create --goal Other --phases a,b --scope-id s1",
+        "run create --goal 'Fix #12' --phases a,b,c --scope-id s1",
+    ] {
+        assert_eq!(project.refused(other), (1, "scope_taken".to_owned()), "{other}");
+    }
+    assert_eq!(project.dump(), before, "nothing was written");
+    let id = first["id"].as_str().expect("an id");
+    project.ok(&format!("run cancel {id}"));
+    assert_ne!(project.ok(create), id, "one that has ended is not answered");
+}
+
+#[test]
+fn many_creates_of_one_scope_at_once_make_one_run() {
+    let project = Project::new();
+    let create = "run create --goal g --phases a,b --scope-id s1";
+    let calls: Vec<_> = (0..6)
+        .map(|_| {
+            let mut command = project.command(crate::support::args(create));
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+            command.spawn().expect("start ic")
+        })
+        .collect();
+    let ids: Vec<String> = calls
+        .into_iter()
+        .map(|call| {
+            let outcome = ic_testkit::Outcome::at_end_of(call);
+            assert_eq!(outcome.code, Some(0), "{outcome:?}");
+            outcome.stdout.trim().to_owned()
+        })
+        .collect();
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert_eq!(project.json("run list").as_array().map(Vec::len), Some(1));
 }
 
 /// Verbs that read the configuration of the run's project before they act.
@@ -156,8 +212,10 @@ const CONFIGURED: [&str; 8] = [
 #[test]
 fn a_reference_that_names_no_one_run_never_leads_to_the_configuration_of_the_caller() {
     let project = Project::new();
+    std::fs::create_dir(project.root().join("sub")).expect("a directory");
     project.ok("run create --goal g --phases a,b --scope-id s1");
-    project.ok("run create --goal g --phases a,b --scope-id s1");
+    project.ok("run create --goal g --phases a,b");
+    project.ok("run create --goal g --phases a,b --scope-id s1 --project sub");
     project.write(".ic.yaml", "nonsense: [");
     assert_eq!(project.refused("checkpoint create").1, "invalid_config", "it would be said if it were read");
     let before = project.dump();

@@ -202,8 +202,9 @@ test_sprint_hides_no_other_error() {
 
 test_sprint_with_an_ambiguous_scope() {
     new_repository
+    mkdir -p sub
     new_run --phases a,b --scope-id twice
-    new_run --phases a,b --scope-id twice
+    new_run --phases a,b --scope-id twice --project sub
     script "$trackers"'sprint_rollback "$@"' twice a
     refused 3 ambiguous_run
     told ''

@@ -114,6 +114,8 @@ codes! {
     Paused = "paused", No;
     /// The run is completed, cancelled or failed.
     RunNotActive = "run_not_active", No;
+    /// Another run of the project is open under this scope.
+    ScopeTaken = "scope_taken", No;
     /// The run is in the middle of a rollback.
     RollingBack = "rolling_back", No;
     /// The rollback's target lies ahead of the run.

@@ -25,6 +25,8 @@ pub use cancel::{Cancelled, Part, Worker, cancel};
 pub struct Created {
     /// The run.
     pub run: Run,
+    /// Whether this call made it; else it was open already, under the same scope.
+    pub is_new: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
 }
@@ -43,19 +45,54 @@ pub fn create_with(
     also: impl Fn(&Transaction<'_>, Timestamp, &Run) -> Result<()>,
 ) -> Result<Created> {
     let id: RunId = kernel.context.new_id();
-    kernel.read(|snapshot| kernel.calling_dispatch(snapshot))?;
+    let open = kernel.read(|snapshot| {
+        kernel.calling_dispatch(snapshot)?;
+        open_already(snapshot, new)
+    })?;
+    if let Some(open) = open {
+        return Ok(open);
+    }
     let taken = match kept {
         // The row gets the run's id when there is a run.
         Some(settings) => Taken::take_first(kernel, settings, &id, new),
         None => Taken::nothing(),
     };
     kernel.write(|tx, now| {
+        // Another process may have made it while the tree was captured.
+        if let Some(open) = open_already(tx, new)? {
+            return Ok(open);
+        }
         let run = run::create(tx, now, id.clone(), new.clone())?;
         let occasion = Occasion { run_id: &run.id, epoch: run.epoch, phase: &run.phase };
         taken.record(tx, now, occasion, || Ok(run.seq))?;
         also(tx, now, &run)?;
-        Ok(Created { run, warnings: taken.warnings.clone() })
+        Ok(Created { run, is_new: true, warnings: taken.warnings.clone() })
     })
+}
+
+/// The run that a call means which is made again: the one that is open in the project under the same scope, for the same goal on the
+/// same chain. `None`: none is open under this scope, or the run has none.
+///
+/// Errors: `scope_taken` where another one is open: `scope:NAME` would name neither.
+fn open_already(snapshot: &Snapshot<'_>, new: &NewRun) -> Result<Option<Created>> {
+    let Some(scope) = &new.scope_id else { return Ok(None) };
+    let Some(run) = ic_phase::resolve::open_of_scope(snapshot, scope, &new.project_dir)? else {
+        return Ok(None);
+    };
+    let short = run.id.short();
+    // A goal is recorded without the secrets in it.
+    if run.goal != ic_base::mask::mask(&new.goal) || run.chain != new.chain {
+        let message =
+            format!("The run {short} is open under the scope {scope:?}, with another goal or other phases.");
+        return Err(Diagnosis::new(Code::ScopeTaken, message)
+            .hint(format!(
+                "use it: ic run status {short}; or end it: ic run cancel {short}; or name another --scope-id"
+            ))
+            .detail("run_id", run.id.as_str())
+            .detail("scope_id", scope.as_str()));
+    }
+    let message = format!("the run {short} is open under the scope {scope:?}: no other one was created");
+    Ok(Some(Created { run, is_new: false, warnings: vec![Warning { code: "run_exists", message }] }))
 }
 
 /// Changes settings of a run. Errors: `rolling_back`.

@@ -85,6 +85,16 @@ pub fn only_open_run_of(
     at_most_one(runs, || format!("{} has several active runs", directory.display()))
 }
 
+/// The newest open run of a project under a scope.
+pub fn open_of_scope(snapshot: &Snapshot<'_>, scope: &str, project: &Path) -> Result<Option<Run>> {
+    let sql = format!(
+        "SELECT {} FROM runs WHERE scope_id = $1 AND status IN ('active', 'rolling_back') ORDER BY seq DESC",
+        Run::COLUMNS
+    );
+    let open = snapshot.query_all(&sql, &[&scope], Run::from_row)?;
+    Ok(open.into_iter().find(|run| run.project_dir == project))
+}
+
 /// The only open run of a scope; if none is open, the newest that ended.
 fn of_scope(snapshot: &Snapshot<'_>, scope: &str) -> Result<Run> {
     let columns = Run::COLUMNS;

@@ -41,7 +41,7 @@ use crate::views::rewind::preview::RewindPreviewJson;
 use crate::views::rollback::RollbackJson;
 use crate::views::rollback::record::{RollbackRecordJson, RollbackShowJson};
 use crate::views::rollback::undone::RollbackUndoneJson;
-use crate::views::run::{PhaseJson, RunJson, RunStatusJson, SkipJson};
+use crate::views::run::{PhaseJson, RunCreatedJson, RunJson, RunStatusJson, SkipJson};
 use crate::views::session::{SessionJson, SessionShowJson};
 use crate::views::status::StatusJson;
 use crate::views::ui::UiJson;
@@ -63,7 +63,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic undo", "rollback"),
     ("ic redo", "rollback-undone"),
     ("ic ui", "ui"),
-    ("ic run create", "run"),
+    ("ic run create", "run-created"),
     ("ic run list", "run-list"),
     ("ic run status", "run-status"),
     ("ic run phase", "phase"),
@@ -163,6 +163,7 @@ pub(super) fn shapes() -> Vec<(&'static str, Value)> {
 pub(super) fn shapes_of_runs() -> Vec<(&'static str, Value)> {
     vec![
         ("run", schema::<RunJson>("Run")),
+        ("run-created", schema::<RunCreatedJson>("Run that was created")),
         ("run-status", schema::<RunStatusJson>("Run with the tokens that its work used")),
         ("run-list", schema::<Vec<RunJson>>("Runs, oldest first")),
         ("phase", schema::<PhaseJson>("Phase of a run")),

@@ -3,6 +3,7 @@
 use ic_base::Timestamp;
 use ic_dispatch::dispatch::Tokens;
 use ic_dispatch::spent::{self, Spent};
+use ic_ops::run::Created;
 use ic_phase::skip::Skip;
 use ic_phase::{Run, RunStatus};
 use serde_json::value::RawValue;
@@ -10,6 +11,7 @@ use serde_json::value::RawValue;
 use crate::text::{Cell, Table, path_text, plain, style, styled, when};
 use crate::views::dispatch::TokensJson;
 use crate::views::exact;
+use crate::views::shared::WarningJson;
 
 shape! {
     /// A run as it is now.
@@ -39,6 +41,16 @@ shape! {
         created_at: String = run.created_at.to_string(),
         updated_at: String = run.updated_at.to_string(),
         finished_at: Option<String> = run.completed_at.map(|t| t.to_string()),
+    }
+
+    /// A run that was created, or was open already under the same scope (`run create`).
+    pub(crate) struct RunCreatedJson from created: &Created {
+        #[serde(flatten)]
+        run: RunJson = (&created.run).into(),
+        /// Whether this call made it; false: it was open already under the same scope, with the same goal and phases.
+        created: bool = created.is_new,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<WarningJson> = created.warnings.iter().map(WarningJson::from).collect(),
     }
 
     /// Where a run is (`run phase`).

@@ -8,7 +8,7 @@ use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
 
 use crate::commands::prelude::*;
-use crate::views::run::RunJson;
+use crate::views::run::RunCreatedJson;
 
 /// Create a run, at the first phase of its chain, and print its id.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(crate) struct Create {
     /// How much work it is
     #[arg(long, value_name = "1-5", value_parser = clap::value_parser!(i64).range(1..=5))]
     complexity: Option<i64>,
-    /// Your own name for it, accepted as scope:NAME
+    /// Your own name for it, accepted as scope:NAME. The same call again answers the run that is open
     #[arg(long, value_name = "NAME")]
     scope_id: Option<String>,
     /// Your own data, a JSON object
@@ -74,8 +74,8 @@ impl Create {
             scope_id: input::optional_label("--scope-id", self.scope_id.as_deref())?,
             metadata: serde_json::Value::Object(metadata).to_string(),
         };
-        let run::Created { run, warnings } = run::create(&kernel, &new, kept.as_ref())?;
-        session.output.warn_beside_value(&warnings);
-        session.output.scalar(run.id.as_str(), &RunJson::from(&run))
+        let created = run::create(&kernel, &new, kept.as_ref())?;
+        session.output.warn_beside_value(&created.warnings);
+        session.output.scalar(created.run.id.as_str(), &RunCreatedJson::from(&created))
     }
 }
