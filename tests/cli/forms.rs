@@ -37,6 +37,7 @@ fn scalar_verbs_print_just_the_value_unless_json_is_asked_for() {
                 "{line} {form}: {outcome:?}"
             );
         }
+        // A script that reads an id must not break where the environment asks for JSON: only a flag of the call asks for the record.
         for default in ["json", "jsonl", "text", "auto"] {
             let outcome = project.run_with("IC_FORMAT", default, line);
             assert!(!outcome.stdout.contains('{'), "{line} with IC_FORMAT={default}: {outcome:?}");

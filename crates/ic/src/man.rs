@@ -30,7 +30,10 @@ const EXITS: &[(&str, &str)] = &[
 
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("IC_DB", "The ledger's file or URL, unless `--db` names another."),
-    ("IC_FORMAT", "The output format, unless a flag sets it: auto, json, jsonl, text."),
+    (
+        "IC_FORMAT",
+        "The output format, unless a flag sets it: auto, json, jsonl, text. A verb that prints just a value prints its record only for a flag.",
+    ),
     ("IC_CONFIG", "The configuration file, in place of .ic.yaml in the project's root."),
     ("IC_DISPATCH", "The calling dispatch, unless `--dispatch` names another."),
     ("NO_COLOR", "If it is set and not empty, text has no colours."),

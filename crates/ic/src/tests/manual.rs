@@ -44,7 +44,7 @@ const ENVIRONMENT: &str = "## Environment
 | variable | meaning |
 |---|---|
 | `IC_DB` | the ledger's file, or the URL of one on a server, unless `--db` names another |
-| `IC_FORMAT` | the output format, unless a flag sets it: auto, json, jsonl, text |
+| `IC_FORMAT` | the output format, unless a flag sets it: auto, json, jsonl, text. A verb that prints just a value (`run create`) prints its record only for `--json` or `--format`: a script that reads an id works in each environment |
 | `IC_CONFIG` | the configuration file, in place of .ic.yaml in the project's root |
 | `IC_DISPATCH` | the calling dispatch, unless `--dispatch` names another |
 | `NO_COLOR` | no colours in text |
