@@ -297,3 +297,49 @@ fn no_database_comes_beside_the_log_of_a_program_that_lost_its_file() {
     restore(&cli, &id);
     assert_eq!((rows(&cli), sides(&cli)), (400, Vec::new()));
 }
+
+/// A reader makes a log that stays empty, and an index of it: the database is what it was, while it is open and when its reader died.
+#[test]
+fn a_database_that_was_only_opened_for_reading_is_not_changed() {
+    let cli = project();
+    let path = cli.root().join("app.db");
+    let writer = Connection::open(&path).expect("a database");
+    writer
+        .execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t (a); INSERT INTO t VALUES (1);")
+        .expect("rows");
+    drop(writer);
+    let changes = |from: &str, to: &str| {
+        let diff: Value = cli.json(["checkpoint", "diff", from, to, "--json"]);
+        diff["changes"].as_array().expect("changes").len()
+    };
+    let before = create(&cli);
+    let reader = Connection::open(&path).expect("a database");
+    let count: i64 = reader.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).expect("a count");
+    assert_eq!(count, 1);
+    assert!(cli.root().join("app.db-shm").exists(), "it is open");
+    let read = create(&cli);
+    assert_eq!(changes(&before, &read), 0, "it was only read");
+    // What is written counts, although the file itself is as it was.
+    reader.execute_batch("INSERT INTO t VALUES (2);").expect("a row");
+    let written = create(&cli);
+    assert_eq!(changes(&read, &written), 1);
+    // Its reader died: what it left is a copy of both files as they lie now.
+    reader.execute_batch("PRAGMA wal_checkpoint(truncate);").expect("an empty log");
+    let emptied = create(&cli);
+    let left: Vec<_> = SIDES
+        .iter()
+        .filter_map(|end| {
+            std::fs::read(cli.root().join(format!("app.db{end}"))).ok().map(|bytes| (end, bytes))
+        })
+        .collect();
+    drop(reader);
+    for (end, bytes) in &left {
+        std::fs::write(cli.root().join(format!("app.db{end}")), bytes).expect("what it left");
+    }
+    let dead = create(&cli);
+    assert_eq!(changes(&emptied, &dead), 0, "it died");
+    assert!(
+        left.iter().all(|(end, _)| cli.root().join(format!("app.db{end}")).exists()),
+        "a capture removes nothing"
+    );
+}

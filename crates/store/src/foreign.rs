@@ -26,7 +26,8 @@ pub fn has_write_ahead_log(head: &[u8]) -> bool {
     head.get(18) == Some(&2)
 }
 
-/// Runs `read` while no program can write the database in `path`, which keeps a rollback journal.
+/// Runs `read` while no program can write the file of the database in `path`, which keeps a rollback journal, or a write-ahead log that is
+/// empty: then a writer can add to the log alone.
 ///
 /// `None` when that cannot be had: its writer died in the middle, it is damaged, or it was busy past the timeout. A file that
 /// `read` has open must be closed after this returns: closing it would end the lock.
@@ -35,6 +36,8 @@ pub fn while_nobody_writes<T>(path: &Path, timeout: Duration, read: impl FnOnce(
     let lock = || {
         let connection = Connection::open_with_flags(path, flags).ok()?;
         connection.busy_timeout(timeout).ok()?;
+        // Else closing would remove the log of a program that died.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok()?;
         connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;").ok()?;
         Some(connection)
     };

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_events::Hash;
@@ -110,16 +110,21 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         if is_one && !has_usual_side_files(subject.path) {
             return Ok(Outcome::Unreadable);
         }
-        if is_one && in_use && has_write_ahead_log(&head) {
+        // With nothing in its log the file is all of it. A copy of it would have other bytes, and count as a change.
+        let is_log_empty =
+            is_one && in_use && has_write_ahead_log(&head) && !has_content_beside(subject.path);
+        if is_one && in_use && has_write_ahead_log(&head) && !is_log_empty {
             return keep_copy(writer, subject, &before, attributes_of(&file, subject));
         }
         // A writer's transactions can fall into one tick of the file system's clock: only SQLite's own lock tells.
-        let may_be_written =
-            is_one && !has_write_ahead_log(&head) && (in_use || !before.is_settled(subject.now));
+        let may_be_written = is_log_empty && is_live(subject.path)
+            || is_one && !has_write_ahead_log(&head) && (in_use || !before.is_settled(subject.now));
         let mut source = Source { file: &file, failed: None };
-        let read = || writer.put_file(&mut source);
+        // A writer may have begun before the lock was had: what it commits is in the log.
+        let read =
+            || (!is_log_empty || !has_content_beside(subject.path)).then(|| writer.put_file(&mut source));
         let kept = if may_be_written {
-            match while_nobody_writes(subject.path, writer.patience(), read) {
+            match while_nobody_writes(subject.path, writer.patience(), read).flatten() {
                 Some(kept) => kept,
                 None => return keep_copy(writer, subject, &before, attributes_of(&file, subject)),
             }
@@ -175,10 +180,7 @@ fn keep_copy(
     let space = tempfile::tempdir_in(subject.scratch.path()?).while_doing(doing)?;
     private::mend(space.path()).while_doing(doing)?;
     let copy = space.path().join("copy.db");
-    let mut shared = subject.path.as_os_str().to_owned();
-    shared.push("-shm");
-    let is_live = Path::new(&shared).exists();
-    let copied = if is_live {
+    let copied = if is_live(subject.path) {
         copy_database(subject.path, &copy, writer.patience())
     } else {
         recover_copy(subject.path, &copy)
@@ -202,6 +204,23 @@ fn keep_copy(
         is_mapped: false,
         attributes,
     }))
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// Whether a database with a write-ahead log is in use, or its last user died: there is an index of the log.
+fn is_live(path: &Path) -> bool {
+    beside(path, "-shm").exists()
+}
+
+/// Whether something is beside a database that it is not whole without. One that is only read has an empty log.
+fn has_content_beside(path: &Path) -> bool {
+    let has_log = std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    has_log || beside(path, "-journal").exists()
 }
 
 /// A file whose read errors are told apart from the store's.
