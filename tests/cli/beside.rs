@@ -70,3 +70,20 @@ fn a_checkpoint_without_a_run_is_named_where_it_is_newer() {
     // The log of a run that is named is that run's.
     assert!(!project.ok(&format!("log {open} --format text")).contains("checkpoint:"), "{log}");
 }
+
+/// Runs name their project by its path: each call that finds none here says where the newest one is from.
+#[test]
+fn the_runs_of_a_project_that_was_moved_are_named() {
+    let project = Project::new();
+    std::fs::create_dir(project.root().join("old")).expect("a directory");
+    project.ok("run create --goal g --phases a,b --project old");
+    std::fs::rename(project.root().join("old"), project.root().join("new")).expect("move it");
+    for call in
+        ["run current", "run status @", "run advance @", "workflow rollback --dry-run", "status", "log"]
+    {
+        let outcome = project.run(call);
+        assert!(matches!(outcome.code, Some(1 | 3)), "{call}: {outcome:?}");
+        let command = format!("ic run list --project {}", project.root().join("old").display());
+        assert!(outcome.stderr.contains(&command), "{call}: {outcome:?}");
+    }
+}

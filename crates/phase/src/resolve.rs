@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_store::{Snapshot, reference};
 
 use crate::run::{self, Filter, Run};
@@ -22,10 +22,13 @@ pub type IsIdle<'i> = &'i dyn Fn(&Snapshot<'_>, &Run) -> Result<bool>;
 /// The run that `text` names. Errors: `run_not_found`, `ambiguous_run`, `ambiguous_id`, `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str, project: &Project, is_idle: IsIdle<'_>) -> Result<Run> {
     if text == "@" {
-        return current(snapshot, project, is_idle)?.ok_or_else(|| {
-            Diagnosis::new(Code::RunNotFound, format!("{} has no active run.", project.root.display()))
-                .hint("create one: ic run create --goal TEXT, or name one: ic run list")
-        });
+        if let Some(run) = current(snapshot, project, is_idle)? {
+            return Ok(run);
+        }
+        let other = "create one: ic run create --goal TEXT, or name one: ic run list";
+        let hint = moved_from(snapshot)?.unwrap_or_else(|| other.to_owned());
+        let message = format!("{} has no active run.", project.root.display());
+        return Err(Diagnosis::new(Code::RunNotFound, message).hint(hint));
     }
     match text.strip_prefix("scope:") {
         Some(scope) => of_scope(snapshot, scope),
@@ -83,6 +86,22 @@ pub fn only_open_run_of(
     }
     let runs = if busy.is_empty() { first } else { busy };
     at_most_one(runs, || format!("{} has several active runs", directory.display()))
+}
+
+/// What a person needs to know where nothing is on record of a project, and the newest run of its ledger is of a directory that is gone:
+/// runs name their project by its path, so that those of a project that was moved are not found. `None`: it is not so.
+pub fn moved_from(snapshot: &Snapshot<'_>) -> Result<Option<String>> {
+    let filter = Filter { open: false, project: None, limit: 1, before: None };
+    let newest = run::list(snapshot, &filter)?.pop();
+    let gone = newest.map(|run| run.project_dir).filter(|directory| !directory.exists());
+    Ok(gone.map(|directory| {
+        let directory = shell_word(&directory.to_string_lossy());
+        format!(
+            "the newest run of this ledger is of {directory}, which is not there: if the project was moved, move it back to undo runs \
+             (ic run list --project {directory}), or restore files here: ic checkpoint list --root {directory}, then \
+             ic checkpoint restore ID --into --yes"
+        )
+    }))
 }
 
 /// The newest open run of a project under a scope.

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Seq, shell_word};
+use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Seq};
 use ic_checkpoint::record;
 use ic_dispatch::dispatch;
 use ic_journal::table;
@@ -12,6 +12,8 @@ use ic_phase::point::{self, Kind};
 use ic_phase::run::{self, Filter};
 use ic_session::{Prompt, call};
 use ic_store::Snapshot;
+
+use ic_phase::resolve::moved_from;
 
 use super::elsewhere::elsewhere;
 use super::idle::is_idle;
@@ -235,22 +237,6 @@ pub fn run_or_newest(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: Option
         },
         _ => error,
     })
-}
-
-/// What a person needs to know where nothing is on record of a project, and the newest run of its ledger is of a directory that is gone:
-/// runs name their project by its path, so that those of a project that was moved are not found. `None`: it is not so.
-pub fn moved_from(snapshot: &Snapshot<'_>) -> Result<Option<String>> {
-    let filter = Filter { open: false, project: None, limit: 1, before: None };
-    let newest = run::list(snapshot, &filter)?.pop();
-    let gone = newest.map(|run| run.project_dir).filter(|directory| !directory.exists());
-    Ok(gone.map(|directory| {
-        let directory = shell_word(&directory.to_string_lossy());
-        format!(
-            "the newest run of this ledger is of {directory}, which is not there: if the project was moved, move it back to undo runs \
-             (ic run list --project {directory}), or restore files here: ic checkpoint list --root {directory}, then \
-             ic checkpoint restore ID --into --yes"
-        )
-    }))
 }
 
 /// The newest point before work that stands: what a person means who names none. Said again, it is the one before.

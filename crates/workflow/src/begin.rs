@@ -185,11 +185,12 @@ pub fn last(kernel: &Kernel) -> Result<RunId> {
                 return Ok(run);
             }
         }
+        let moved = ic_phase::resolve::moved_from(snapshot)?;
         Err(Diagnosis::new(
             Code::RunNotFound,
             format!("No workflow was ever started in {}.", project.root.display()),
         )
-        .hint("name its run: ic run list"))
+        .hint(moved.unwrap_or_else(|| "name its run: ic run list".to_owned())))
     })
 }
 

@@ -29,10 +29,11 @@ impl Current {
             }
             None => kernel.current(snapshot),
         })?;
+        let moved = if found.is_none() { kernel.read(ic_point::moved_from)? } else { None };
         let run = found.ok_or_else(|| {
             let directory = project.as_ref().unwrap_or(&kernel.project.root);
             Diagnosis::new(Code::NoActiveRun, format!("{} has no active run.", directory.display()))
-                .hint("create one: ic run create --goal TEXT")
+                .hint(moved.unwrap_or_else(|| "create one: ic run create --goal TEXT".to_owned()))
         })?;
         session.output.scalar(run.id.as_str(), &RunJson::from(&run))
     }
