@@ -236,10 +236,10 @@ impl Output {
 
     /// Prints the warnings of a verb that prints just a value. Its record would hold them, and is printed only if it was asked for.
     pub(crate) fn warn_beside_value(&self, warnings: &[Warning]) {
-        if self.format == Format::Text {
-            self.warn_all(warnings);
-        } else if !self.json_asked && !self.quiet {
-            warnings.iter().for_each(|warning| print_warning(warning.code, &warning.message));
+        self.warn_all(warnings);
+        let is_said = self.format == Format::Text || self.json_asked || self.quiet;
+        for warning in warnings.iter().filter(|_| !is_said) {
+            print_warning(warning.code, &warning.message);
         }
     }
 

@@ -74,16 +74,6 @@ fn each_check_counts_what_it_asks_for() {
         (Check::ArtifactExists, artifacts(0), ("fail", 0, "no artifact in the run")),
         (Check::ArtifactExists, artifacts(2), ("pass", 2, "2 artifacts in the run")),
         (
-            Check::ArtifactExists,
-            absent(0, &["plan.md"]),
-            ("fail", 0, "no artifact in the run; 1 registered file does not exist: plan.md"),
-        ),
-        (
-            Check::ArtifactExists,
-            absent(1, &["a", "b", "c", "d"]),
-            ("pass", 1, "1 artifact in the run; 4 registered files do not exist: a, b, c, ..."),
-        ),
-        (
             Check::AgentsComplete,
             work(0, 0, true),
             ("pass", 0, "no active agent and no unfinished dispatch in the run"),
@@ -158,4 +148,19 @@ fn a_clean_verdict_needs_one_pass_and_no_fail() {
     assert!(holds(1, 0));
     assert!(!holds(0, 0));
     assert!(!holds(1, 1));
+}
+
+#[test]
+fn an_artifact_whose_file_does_not_exist_is_named_and_not_counted() {
+    for (present, missing, says) in [
+        (0, &["plan.md"][..], "no artifact in the run; 1 registered file does not exist: plan.md"),
+        (1, &["a", "b", "c", "d"], "1 artifact in the run; 4 registered files do not exist: a, b, c, ..."),
+    ] {
+        let asked = (requirement(Check::ArtifactExists, Tier::Hard), absent(present, missing));
+        let condition = evaluate(&[asked], Tier::Hard).conditions.into_iter().next().unwrap();
+        assert_eq!(
+            (condition.holds, condition.count, condition.detail.as_str()),
+            (present > 0, present, says)
+        );
+    }
 }
