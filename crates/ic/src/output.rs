@@ -238,9 +238,8 @@ impl Output {
     pub(crate) fn warn_beside_value(&self, warnings: &[Warning]) {
         self.warn_all(warnings);
         let is_said = self.format == Format::Text || self.json_asked || self.quiet;
-        for warning in warnings.iter().filter(|_| !is_said) {
-            print_warning(warning.code, &warning.message);
-        }
+        let unsaid = if is_said { &[] } else { warnings };
+        unsaid.iter().map(|w| (w.code, &w.message)).for_each(|(code, message)| print_warning(code, message));
     }
 
     /// Has a warning follow the answer, also in JSON, where it is a line on stderr: `{"warning": {"code", "message"}}`. A call that fails
@@ -362,7 +361,6 @@ fn print_warning(code: &str, message: &str) {
     let line = WarningJson { warning: WarningBody { code, message } };
     let mut line = serde_json::to_vec(&line).unwrap_or_default();
     escape_controls(&mut line);
-    // With stderr gone there is nobody left to warn.
     let _ = writeln!(io::stderr().lock(), "{}", String::from_utf8_lossy(&line));
 }
 
