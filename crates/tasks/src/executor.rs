@@ -116,15 +116,8 @@ impl<'k> WorkflowExecutor<'k> {
     /// let (ledger, _) = ic_store::create(&place, false, directory, OpenOptions::default(), &context)?;
     /// let project = Project { directory: directory.to_owned(), root: place.root };
     /// let kernel = Kernel::new(ledger, context, project);
-    /// let config = Config::default();
-    /// let settings = Settings {
-    ///     state: None,
-    ///     checkpointing: config.checkpointing,
-    ///     retention: config.retention,
-    ///     home: None,
-    ///     allow_unsafe_root: false,
-    ///     busy_timeout: std::time::Duration::from_secs(5),
-    /// };
+    /// let patience = std::time::Duration::from_secs(5);
+    /// let settings = Settings::of(Config::default(), directory, directory, None, patience);
     ///
     /// let mut executor = WorkflowExecutor::on_ledger(&kernel, &settings, "nightly")?;
     /// executor.add_task(Test);
