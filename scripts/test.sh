@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # All tests:
 #
-#     scripts/test.sh [--server] [--long] [ARG...]
+#     scripts/test.sh [--server | --no-doc] [--long] [ARG...]
 #
 # --server runs tests of whole projects with their ledgers on a private PostgreSQL server instead of in a file, through PgBouncer where that
 # is installed: a part of them, or with --long all but those of tests/sqlite_only.txt, in four ways.
+# --no-doc leaves out the examples in documentation.
 # --long runs the campaigns (crashes, kills, damage, crowds, properties) at length and goes on after a failure: before every
 # statement instead of every few, and by chance for 40 seconds each (IC_TEST_SECONDS=N: for N seconds). About half an hour on 2
 # cores after the build. At the end it prints what each came to, and the one seed that it chose for all of them;
@@ -51,6 +52,12 @@ server=
 if [[ ${1:-} == --server ]]; then
     shift
     server=1
+fi
+
+with_doc=1
+if [[ ${1:-} == --no-doc ]]; then
+    shift
+    with_doc=
 fi
 
 go_on=()
@@ -131,8 +138,9 @@ fi
 
 if command -v cargo-nextest >/dev/null; then
     # nextest knows no doctests. They come first, so that its summary is the last thing to be read.
-    cargo test --workspace --doc --locked
+    [[ -z $with_doc ]] || cargo test --workspace --doc --locked
     cargo nextest run --workspace --locked "${go_on[@]}" "$@"
 else
+    # It runs the examples anyway.
     cargo test --workspace --locked "${go_on[@]}" "$@"
 fi
