@@ -37,7 +37,7 @@ advance.functions|1080|900|run advance
 advance.files|150|90|
 advance.crates|12|8|
 undo.functions|2150|1400|undo --yes of one dispatch
-undo.files|270|130|
+undo.files|275|130|
 undo.crates|19|10|
 '
 
