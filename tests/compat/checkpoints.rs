@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use ic_testkit::{World, text_of, tree};
 use serde_json::Value;
 
-use crate::fixture::fixtures;
+use crate::stores::versions;
 use crate::world::{ask, call};
 
 /// What checkpoints leave out of the tree of a life.
@@ -26,48 +26,48 @@ fn checkpoints(world: &World) -> Vec<Value> {
 
 #[test]
 fn every_checkpoint_restores_the_tree_that_it_was_made_of() {
-    for fixture in fixtures("life") {
-        let world = fixture.world("life");
+    for stores in versions("life") {
+        let world = stores.world("life");
         let left_alone = std::fs::read(world.cli.root().join(".env")).expect("a secret");
-        let remembered = fixture.names("life/trees");
+        let remembered = stores.names("life/trees");
         let kept: Vec<String> = checkpoints(&world).iter().map(|one| text_of(one, "id")).collect();
         let mut restored = 0;
         for id in remembered.iter().filter(|id| kept.contains(id)) {
-            let when = format!("{}, checkpoint {id}", fixture.name);
+            let when = format!("{}, checkpoint {id}", stores.name);
             let words = ["checkpoint", "restore", id, "--strategy", "files-only", "--force", "--yes"];
             // What was purged is named, and nothing else is missing.
             let report = call(&world, &words, &[0, 4], &when).json();
             let failed = report["failed"].as_array().expect("what failed");
             assert!(failed.iter().all(|one| one["path"] == "secret.txt"), "{when}: {report}");
-            let wanted = captured(&fixture.path(&format!("life/trees/{id}")));
+            let wanted = captured(&stores.path(&format!("life/trees/{id}")));
             let found = captured(world.cli.root());
             let differ = |path: &&PathBuf| found.get(*path) != wanted.get(*path);
             let paths: Vec<_> = found.keys().chain(wanted.keys()).filter(differ).collect();
             assert!(paths.is_empty(), "{when}: {paths:?}");
             restored += 1;
         }
-        assert!(restored >= 4, "{}: only {restored} of {remembered:?} are kept", fixture.name);
+        assert!(restored >= 4, "{}: only {restored} of {remembered:?} are kept", stores.name);
         assert_eq!(std::fs::read(world.cli.root().join(".env")).expect("a secret"), left_alone);
-        world.cli.assert_sound(&fixture.name);
-        call(&world, &["checkpoint", "verify", "--read-data"], &[0], &fixture.name);
+        world.cli.assert_sound(&stores.name);
+        call(&world, &["checkpoint", "verify", "--read-data"], &[0], &stores.name);
     }
 }
 
 #[test]
 fn every_content_is_the_one_that_was_recorded() {
-    for fixture in fixtures("life") {
-        let world = fixture.world("life");
+    for stores in versions("life") {
+        let world = stores.world("life");
         let mut read = 0;
-        for id in fixture.names("life/trees") {
+        for id in stores.names("life/trees") {
             if !checkpoints(&world).iter().any(|one| one["id"] == id.as_str()) {
                 continue;
             }
-            let content = call(&world, &["checkpoint", "cat", &id, "docs/idea.md"], &[0], &fixture.name);
-            let wanted = std::fs::read_to_string(fixture.path(&format!("life/trees/{id}/docs/idea.md")));
-            assert_eq!(content.stdout, wanted.expect("a file"), "{}: {id}", fixture.name);
+            let content = call(&world, &["checkpoint", "cat", &id, "docs/idea.md"], &[0], &stores.name);
+            let wanted = std::fs::read_to_string(stores.path(&format!("life/trees/{id}/docs/idea.md")));
+            assert_eq!(content.stdout, wanted.expect("a file"), "{}: {id}", stores.name);
             read += 1;
         }
-        assert!(read >= 4, "{}: {read}", fixture.name);
+        assert!(read >= 4, "{}: {read}", stores.name);
     }
 }
 
@@ -86,18 +86,18 @@ fn set_modified(path: &Path, time: SystemTime) {
 
 #[test]
 fn the_first_capture_beside_an_old_stat_cache_sees_what_changed() {
-    for fixture in fixtures("life") {
-        let world = fixture.world("life");
+    for stores in versions("life") {
+        let world = stores.world("life");
         let cache = world.cli.beside("objects.cache");
-        assert!(cache.exists(), "{}: its stat cache is part of a fixture", fixture.name);
+        assert!(cache.exists(), "{}: its stat cache is part of a stores", stores.name);
         change_unseen(&world.cli.root().join("docs/idea.md"));
         let create = ["checkpoint", "create", "--name", "first", "--format", "text"];
         let id = world.cli.ok(create);
-        let seen = call(&world, &["checkpoint", "cat", &id, "docs/idea.md"], &[0], &fixture.name);
+        let seen = call(&world, &["checkpoint", "cat", &id, "docs/idea.md"], &[0], &stores.name);
         let wanted = std::fs::read_to_string(world.cli.root().join("docs/idea.md")).expect("a file");
-        assert_eq!(seen.stdout, wanted, "{}", fixture.name);
-        let differs = call(&world, &["checkpoint", "diff", &id, "--json"], &[0, 1], &fixture.name);
-        assert_eq!(differs.json()["changes"], Value::Array(Vec::new()), "{}", fixture.name);
-        world.cli.assert_sound(&fixture.name);
+        assert_eq!(seen.stdout, wanted, "{}", stores.name);
+        let differs = call(&world, &["checkpoint", "diff", &id, "--json"], &[0, 1], &stores.name);
+        assert_eq!(differs.json()["changes"], Value::Array(Vec::new()), "{}", stores.name);
+        world.cli.assert_sound(&stores.name);
     }
 }

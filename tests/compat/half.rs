@@ -4,7 +4,7 @@ use ic_testkit::{Random, State, World, long, tell};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::fixture::{Fixture, fixtures};
+use crate::stores::{Stores, versions};
 use crate::world::{call, stands, state};
 
 /// How many of the moments of an operation are tried when it is not at length: the first, the last, and some between.
@@ -39,18 +39,18 @@ impl Reference {
 
 /// Leads every half of an operation to an end, in every version's stores.
 pub(crate) fn every_half(operation: &str, end: impl Fn(&Half)) {
-    for fixture in fixtures(operation) {
-        let before = Reference::of(&fixture.world(&format!("{operation}/before")));
-        let after = Reference::of(&fixture.world(&format!("{operation}/after")));
-        let moments = moments(&fixture, operation);
-        tell(&format!("{} halves of {operation} of {}", moments.len(), fixture.name));
+    for stores in versions(operation) {
+        let before = Reference::of(&stores.world(&format!("{operation}/before")));
+        let after = Reference::of(&stores.world(&format!("{operation}/after")));
+        let moments = moments(&stores, operation);
+        tell(&format!("{} halves of {operation} of {}", moments.len(), stores.name));
         for moment in moments {
-            let world = fixture.world(&format!("{operation}/{moment}"));
+            let world = stores.world(&format!("{operation}/{moment}"));
             let half = Half {
                 again: undone_untold(&world),
                 world,
-                words: fixture.words(operation),
-                when: format!("{}, {operation}/{moment}", fixture.name),
+                words: stores.words(operation),
+                when: format!("{}, {operation}/{moment}", stores.name),
                 before: before.clone(),
                 after: after.clone(),
             };
@@ -75,8 +75,8 @@ fn ledger(world: &World) -> Connection {
     ledger
 }
 
-fn moments(fixture: &Fixture, operation: &str) -> Vec<String> {
-    let mut all = fixture.names(operation);
+fn moments(stores: &Stores, operation: &str) -> Vec<String> {
+    let mut all = stores.names(operation);
     all.retain(|name| name.bytes().all(|b| b.is_ascii_digit()));
     assert!(all.len() >= 3, "{operation} was interrupted {} times", all.len());
     let mut random = Random::seeded();
@@ -89,10 +89,10 @@ fn moments(fixture: &Fixture, operation: &str) -> Vec<String> {
 
 /// The world after an operation that an older version finished, in every version's stores.
 pub(crate) fn every_finished(operation: &str, undo: impl Fn(&World, &Reference, &str)) {
-    for fixture in fixtures(operation) {
-        let before = Reference::of(&fixture.world(&format!("{operation}/before")));
-        let world = fixture.world(&format!("{operation}/after"));
-        let when = format!("{}, {operation}/after", fixture.name);
+    for stores in versions(operation) {
+        let before = Reference::of(&stores.world(&format!("{operation}/before")));
+        let world = stores.world(&format!("{operation}/after"));
+        let when = format!("{}, {operation}/after", stores.name);
         undo(&world, &before, &when);
         world.cli.assert_sound(&when);
     }

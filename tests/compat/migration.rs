@@ -5,7 +5,7 @@ use std::process::Stdio;
 use ic_testkit::{Random, World, dump, long, tell};
 use rusqlite::Connection;
 
-use crate::fixture::{Fixture, fixtures, newest_schema};
+use crate::stores::{Stores, newest_schema, versions};
 
 fn version(world: &World) -> i64 {
     let connection = Connection::open(world.cli.db()).expect("open the ledger");
@@ -27,7 +27,7 @@ fn recorded(world: &World) -> Vec<String> {
 }
 
 /// Asserts that the ledger is migrated, once, and nothing of what was recorded is lost.
-fn assert_migrated(fixture: &Fixture, world: &World, wanted: &[String], when: &str) {
+fn assert_migrated(stores: &Stores, world: &World, wanted: &[String], when: &str) {
     world.cli.assert_sound(when);
     assert_eq!(version(world), newest_schema(world), "{when}");
     assert_eq!(recorded(world), wanted, "{when}");
@@ -40,45 +40,45 @@ fn assert_migrated(fixture: &Fixture, world: &World, wanted: &[String], when: &s
         .expect("the history of the schema");
     let all: Vec<i64> = (1..=newest_schema(world)).collect();
     assert_eq!(history, all, "{when}");
-    assert!(backups(world) >= usize::from(is_older(fixture, world)), "{when}: no copy was made");
+    assert!(backups(world) >= usize::from(is_older(stores, world)), "{when}: no copy was made");
 }
 
-fn is_older(fixture: &Fixture, world: &World) -> bool {
-    fixture.schema < newest_schema(world)
+fn is_older(stores: &Stores, world: &World) -> bool {
+    stores.schema < newest_schema(world)
 }
 
 #[test]
 fn eight_processes_open_it_first_and_one_migrates() {
-    for fixture in fixtures("life") {
-        let world = fixture.world("life");
-        assert_eq!(version(&world), fixture.schema);
+    for stores in versions("life") {
+        let world = stores.world("life");
+        assert_eq!(version(&world), stores.schema);
         let wanted = recorded(&world);
         let mut children: Vec<_> = (0..8)
             .map(|_| world.cli.command(["run", "list"]).stdout(Stdio::null()).spawn().expect("start ic"))
             .collect();
         for child in &mut children {
-            assert!(child.wait().expect("its end").success(), "{}", fixture.name);
+            assert!(child.wait().expect("its end").success(), "{}", stores.name);
         }
-        assert_migrated(&fixture, &world, &wanted, &fixture.name);
-        assert_eq!(backups(&world), usize::from(is_older(&fixture, &world)), "one of them migrated");
+        assert_migrated(&stores, &world, &wanted, &stores.name);
+        assert_eq!(backups(&world), usize::from(is_older(&stores, &world)), "one of them migrated");
     }
 }
 
 #[test]
 fn a_killed_migration_is_finished_by_the_next() {
-    for fixture in fixtures("life") {
+    for stores in versions("life") {
         let (mut n, mut aborted) = (1, 0);
         let mut random = Random::seeded();
         loop {
-            let world = fixture.world("life");
+            let world = stores.world("life");
             let wanted = recorded(&world);
             let mut command = world.cli.command(["run", "list"]);
             command.env("IC_TEST_ABORT_BEFORE", n.to_string()).stdout(Stdio::null()).stderr(Stdio::null());
             let ended = command.status().expect("start ic").success();
-            let when = format!("{} before statement {n}", fixture.name);
+            let when = format!("{} before statement {n}", stores.name);
             let left = version(&world);
-            assert!(left == fixture.schema || left == newest_schema(&world), "{when}: half migrated: {left}");
-            assert_migrated(&fixture, &world, &wanted, &when);
+            assert!(left == stores.schema || left == newest_schema(&world), "{when}: half migrated: {left}");
+            assert_migrated(&stores, &world, &wanted, &when);
             if ended {
                 break;
             }
@@ -86,6 +86,6 @@ fn a_killed_migration_is_finished_by_the_next() {
             n += if long() { 1 } else { 1 + random.below(5) };
         }
         tell(&format!("{aborted} of {n} statements of the first opening"));
-        assert!(aborted > 0, "{}", fixture.name);
+        assert!(aborted > 0, "{}", stores.name);
     }
 }

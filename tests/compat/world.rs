@@ -1,9 +1,9 @@
-//! A world of a fixture: what is asked of it and done in it.
+//! A world of a stores: what is asked of it and done in it.
 
 use ic_testkit::{Outcome, State, World, text_of};
 use serde_json::Value;
 
-use crate::fixture::ends;
+use crate::stores::ends;
 
 /// A call that must succeed; returns its JSON.
 pub(crate) fn ask(world: &World, words: &[&str]) -> Value {

@@ -1,4 +1,4 @@
-//! The stores of one version, unpacked. They serve at another place than where they were made.
+//! The stores of one version, unpacked somewhere else than where they were made.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// The widest window that an archive is packed with: worlds differ by a few pages, so each is found again in the one before it.
-const WINDOW: u32 = 27;
+pub(crate) const WINDOW: u32 = 27;
 
 /// A part of the archive of one version, unpacked as it is: worlds are copied from it.
-pub(crate) struct Fixture {
+pub(crate) struct Stores {
     directory: TempDir,
     /// What its version was, for messages.
     pub(crate) name: String,
@@ -25,22 +25,26 @@ pub(crate) struct Fixture {
     pub(crate) made_in: String,
 }
 
-/// The archives of every version that is kept.
+/// Where the archives of released versions are kept. `IC_TEST_STORES` names another directory.
+pub(crate) fn directory() -> PathBuf {
+    let kept = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compat/stores");
+    std::env::var_os("IC_TEST_STORES").map_or_else(kept, PathBuf::from)
+}
+
+/// The archives of every version that is kept; none before the first release.
 fn archives() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compat/fixtures");
-    let entries = std::fs::read_dir(directory).expect("the fixtures");
+    let Ok(entries) = std::fs::read_dir(directory()) else { return Vec::new() };
     let mut all: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path().join("stores.tar.zst")).collect();
-    assert!(!all.is_empty(), "no fixture is kept");
     all.sort();
     all
 }
 
 /// This part of every version's stores.
-pub(crate) fn fixtures(part: &str) -> Vec<Fixture> {
-    archives().iter().map(|archive| Fixture::unpack(archive, part)).collect()
+pub(crate) fn versions(part: &str) -> Vec<Stores> {
+    archives().iter().map(|archive| Stores::unpack(archive, part)).collect()
 }
 
-impl Fixture {
+impl Stores {
     fn unpack(archive: &Path, part: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut tar = Command::new("tar");
@@ -52,8 +56,8 @@ impl Fixture {
         std::io::copy(&mut packed, &mut stdin).expect("unpack");
         drop(stdin);
         assert!(child.wait().expect("its end").success(), "tar could not unpack {part}");
-        let about = std::fs::read(directory.path().join("about.json")).expect("about the fixture");
-        let about: Value = serde_json::from_slice(&about).expect("about the fixture");
+        let about = std::fs::read(directory.path().join("about.json")).expect("about the stores");
+        let about: Value = serde_json::from_slice(&about).expect("about the stores");
         let version = archive.parent().and_then(Path::file_name).expect("a directory");
         Self {
             name: version.to_string_lossy().into_owned(),
@@ -70,7 +74,7 @@ impl Fixture {
 
     /// The names in a directory of it, sorted.
     pub(crate) fn names(&self, below: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.path(below)).expect("a directory of the fixture");
+        let entries = std::fs::read_dir(self.path(below)).expect("a directory of the stores");
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
         let mut names: Vec<String> = entries.map(|e| name(e).to_string_lossy().into_owned()).collect();
         names.sort();
