@@ -1,4 +1,5 @@
 -- The ledger's total order. Owner: crates/events.
+-- reason_hash, payload_hash: what the chain covers in place of a text that was redacted.
 
 CREATE TABLE events (
     seq         BIGINT PRIMARY KEY,
@@ -16,7 +17,6 @@ CREATE TABLE events (
     created_at  BIGINT NOT NULL,
     prev_hash   BYTEA NOT NULL,
     hash        BYTEA NOT NULL,
-    -- Set when reason or payload was redacted: what the chain covers in their place.
     reason_hash  BYTEA,
     payload_hash BYTEA
 );
@@ -35,9 +35,9 @@ CREATE TABLE event_head (
 );
 INSERT INTO event_head (one, seq, hash) VALUES (1, 0, decode(repeat('00', 32), 'hex'));
 
+-- scope: a run's id, or '' for all runs.
 CREATE TABLE event_cursors (
     name       TEXT COLLATE "C" NOT NULL,
-    -- A run's id, or '' for all runs.
     scope      TEXT COLLATE "C" NOT NULL,
     seq        BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,

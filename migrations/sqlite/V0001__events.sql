@@ -1,4 +1,5 @@
 -- The ledger's total order. Owner: crates/events.
+-- reason_hash, payload_hash: what the chain covers in place of a text that was redacted.
 
 CREATE TABLE events (
     seq         INTEGER PRIMARY KEY,
@@ -16,7 +17,6 @@ CREATE TABLE events (
     created_at  INTEGER NOT NULL,
     prev_hash   BLOB NOT NULL,
     hash        BLOB NOT NULL,
-    -- Set when reason or payload was redacted: what the chain covers in their place.
     reason_hash  BLOB,
     payload_hash BLOB
 ) STRICT;
@@ -35,9 +35,9 @@ CREATE TABLE event_head (
 ) STRICT;
 INSERT INTO event_head (one, seq, hash) VALUES (1, 0, zeroblob(32));
 
+-- scope: a run's id, or '' for all runs.
 CREATE TABLE event_cursors (
     name       TEXT NOT NULL,
-    -- A run's id, or '' for all runs.
     scope      TEXT NOT NULL,
     seq        INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,

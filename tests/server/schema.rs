@@ -12,7 +12,8 @@ use crate::story::sprint;
 /// Takes the newest migration back, as if an older program had made the ledger.
 fn make_older(cluster: &Cluster, ledger: &str) {
     cluster.psql(&format!(
-        "SET search_path TO {ledger}; DROP TABLE outside_files; DELETE FROM refinery_schema_history WHERE version = 23"
+        "SET search_path TO {ledger}; DROP TABLE outside_files, calls, prompts, sessions; \
+         DELETE FROM refinery_schema_history WHERE version = 11"
     ));
 }
 
@@ -34,17 +35,17 @@ fn an_older_ledger_waits_for_its_migration_and_a_newer_one_for_its_program() {
     cluster.project("fresh");
     cli.ok(["run", "create", "--goal", "Port"]);
     let nothing = cli.json(["migrate", "--json"]);
-    assert_eq!((&nothing["migrated"], &nothing["schema_version"]), (&false.into(), &23.into()));
+    assert_eq!((&nothing["migrated"], &nothing["schema_version"]), (&false.into(), &11.into()));
     make_older(&cluster, "shop");
     for words in [&["run", "list"][..], &["run", "create", "--goal", "x"], &["init"], &["health"]] {
         assert_eq!(cli.refused(words), (Some(2), "migration_needed".to_owned()), "{words:?}");
     }
     let migrated = cli.json(["migrate", "--json"]);
-    assert_eq!((&migrated["migrated"], &migrated["earlier_schema_version"]), (&true.into(), &22.into()));
+    assert_eq!((&migrated["migrated"], &migrated["earlier_schema_version"]), (&true.into(), &10.into()));
     assert_eq!(shape(&cluster, "shop"), shape(&cluster, "fresh"));
     assert_eq!(cli.json(["run", "list", "--json"]).as_array().map(Vec::len), Some(1));
     cli.assert_sound("after the migration");
-    cluster.psql("UPDATE shop.refinery_schema_history SET version = 1000 WHERE version = 23");
+    cluster.psql("UPDATE shop.refinery_schema_history SET version = 1000 WHERE version = 11");
     for words in [&["run", "list"][..], &["migrate"]] {
         assert_eq!(cli.refused(words), (Some(2), "newer_schema".to_owned()), "{words:?}");
     }

@@ -25,7 +25,7 @@ mod embedded {
 }
 
 /// The schema version that this program reads and writes.
-pub const LATEST: i32 = 23;
+pub const LATEST: i32 = 11;
 
 /// The schema version of the file, 0 for a ledger restored from a dump.
 ///

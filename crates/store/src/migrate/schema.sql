@@ -173,77 +173,82 @@ sqlite_autoindex_workflow_steps_1;
 sqlite_autoindex_workflows_1;
 
 CREATE TABLE calls (
-    id          TEXT PRIMARY KEY NOT NULL,
-    dispatch_id TEXT NOT NULL REFERENCES dispatches (id),
-    session_id  TEXT NOT NULL REFERENCES sessions (id),
-    call_id     TEXT,
-    agent_id    TEXT,
-    agent_type  TEXT,
-    tool        TEXT NOT NULL,
-    line        TEXT,
-    paths       TEXT NOT NULL,
-    began_seq   INTEGER NOT NULL,
-    ended_seq   INTEGER,
-    created_at  INTEGER NOT NULL,
-    finished_at INTEGER
-, head TEXT, head_log_start INTEGER) STRICT;
+    id             TEXT PRIMARY KEY NOT NULL,
+    dispatch_id    TEXT NOT NULL REFERENCES dispatches (id),
+    session_id     TEXT NOT NULL REFERENCES sessions (id),
+    call_id        TEXT,
+    agent_id       TEXT,
+    agent_type     TEXT,
+    tool           TEXT NOT NULL,
+    line           TEXT,
+    paths          TEXT NOT NULL,
+    began_seq      INTEGER NOT NULL,
+    ended_seq      INTEGER,
+    created_at     INTEGER NOT NULL,
+    finished_at    INTEGER,
+    head           TEXT,
+    head_log_start INTEGER
+) STRICT;
 
 CREATE TABLE checkpoints (
-    id            TEXT PRIMARY KEY,
-    reversed_id   TEXT NOT NULL,
-    seq           INTEGER NOT NULL,
-    root          BLOB NOT NULL,
-    kind          TEXT NOT NULL CHECK (kind IN ('manual', 'auto', 'safety', 'restored')),
-    name          TEXT,
-    message       TEXT,
-    conversation  TEXT,
-    workflow      TEXT,
-    run_id        TEXT REFERENCES runs (id),
-    phase         TEXT,
-    step          INTEGER,
-    step_name     TEXT,
-    dispatch_id   TEXT REFERENCES dispatches (id),
-    parent_id     TEXT REFERENCES checkpoints (id),
-    advance_seq   INTEGER,
-    tree          BLOB NOT NULL,
-    manifest      BLOB NOT NULL,
-    complete      INTEGER NOT NULL CHECK (complete IN (0, 1)),
-    settled       INTEGER NOT NULL CHECK (settled IN (0, 1)),
-    files         INTEGER NOT NULL,
-    directories   INTEGER NOT NULL,
-    symlinks      INTEGER NOT NULL,
-    bytes         INTEGER NOT NULL,
-    new_objects   INTEGER NOT NULL,
-    stored_bytes  INTEGER NOT NULL,
-    duration_ms   INTEGER NOT NULL,
-    created_at    INTEGER NOT NULL,
-    pruned_at     INTEGER
-, of_call INTEGER NOT NULL DEFAULT 0, git_hash BLOB) STRICT;
+    id           TEXT PRIMARY KEY,
+    reversed_id  TEXT NOT NULL,
+    seq          INTEGER NOT NULL,
+    root         BLOB NOT NULL,
+    kind         TEXT NOT NULL CHECK (kind IN ('manual', 'auto', 'safety', 'restored')),
+    name         TEXT,
+    message      TEXT,
+    conversation TEXT,
+    workflow     TEXT,
+    run_id       TEXT REFERENCES runs (id),
+    phase        TEXT,
+    step         INTEGER,
+    step_name    TEXT,
+    dispatch_id  TEXT REFERENCES dispatches (id),
+    parent_id    TEXT REFERENCES checkpoints (id),
+    advance_seq  INTEGER,
+    tree         BLOB NOT NULL,
+    manifest     BLOB NOT NULL,
+    complete     INTEGER NOT NULL CHECK (complete IN (0, 1)),
+    settled      INTEGER NOT NULL CHECK (settled IN (0, 1)),
+    files        INTEGER NOT NULL,
+    directories  INTEGER NOT NULL,
+    symlinks     INTEGER NOT NULL,
+    bytes        INTEGER NOT NULL,
+    new_objects  INTEGER NOT NULL,
+    stored_bytes INTEGER NOT NULL,
+    duration_ms  INTEGER NOT NULL,
+    created_at   INTEGER NOT NULL,
+    pruned_at    INTEGER,
+    of_call      INTEGER NOT NULL DEFAULT 0,
+    git_hash     BLOB
+) STRICT;
 
 CREATE TABLE compensations (
-    id             TEXT PRIMARY KEY,
-    reversed_id    TEXT NOT NULL,
-    seq            INTEGER NOT NULL,
-    run_id         TEXT NOT NULL REFERENCES runs (id),
-    dispatch_id    TEXT REFERENCES dispatches (id),
-    step           TEXT NOT NULL,
-    needs          TEXT NOT NULL,
-    phase          TEXT NOT NULL,
-    epoch          INTEGER NOT NULL,
-    ord            INTEGER NOT NULL,
-    kind           TEXT NOT NULL CHECK (kind IN ('exec', 'file', 'process', 'skip', 'retry', 'pivot')),
-    args           TEXT NOT NULL,
-    description    TEXT,
-    state          TEXT NOT NULL CHECK (state IN ('registered', 'armed', 'running', 'done', 'failed', 'skipped')),
-    step_ended     TEXT CHECK (step_ended IN ('succeeded', 'failed')),
-    outputs        TEXT,
-    attempts       INTEGER NOT NULL,
-    last_error     TEXT,
-    child          TEXT,
-    rolled_back_by TEXT REFERENCES rollbacks (id),
-    created_at     INTEGER NOT NULL,
-    updated_at     INTEGER NOT NULL
-, outcome_unknown INTEGER NOT NULL DEFAULT 0) STRICT;
+    id              TEXT PRIMARY KEY,
+    reversed_id     TEXT NOT NULL,
+    seq             INTEGER NOT NULL,
+    run_id          TEXT NOT NULL REFERENCES runs (id),
+    dispatch_id     TEXT REFERENCES dispatches (id),
+    step            TEXT NOT NULL,
+    needs           TEXT NOT NULL,
+    phase           TEXT NOT NULL,
+    epoch           INTEGER NOT NULL,
+    ord             INTEGER NOT NULL,
+    kind            TEXT NOT NULL CHECK (kind IN ('exec', 'file', 'process', 'skip', 'retry', 'pivot')),
+    args            TEXT NOT NULL,
+    description     TEXT,
+    state           TEXT NOT NULL CHECK (state IN ('registered', 'armed', 'running', 'done', 'failed', 'skipped')),
+    step_ended      TEXT CHECK (step_ended IN ('succeeded', 'failed')),
+    outputs         TEXT,
+    attempts        INTEGER NOT NULL,
+    last_error      TEXT,
+    child           TEXT,
+    rolled_back_by  TEXT REFERENCES rollbacks (id),
+    created_at      INTEGER NOT NULL,
+    updated_at      INTEGER NOT NULL,
+    outcome_unknown INTEGER NOT NULL DEFAULT 0
+) STRICT;
 
 CREATE TABLE dispatch_commits (
     seq         INTEGER NOT NULL,
@@ -289,12 +294,16 @@ CREATE TABLE dispatches (
     created_at     INTEGER NOT NULL,
     started_at     INTEGER,
     finished_at    INTEGER,
-    rolled_back_by TEXT REFERENCES rollbacks (id)
-, pid_start_time TEXT, pid_boot_id TEXT, started_seq INTEGER, finished_seq INTEGER, parent_id TEXT REFERENCES dispatches (id)) STRICT;
+    rolled_back_by TEXT REFERENCES rollbacks (id),
+    pid_start_time TEXT,
+    pid_boot_id    TEXT,
+    started_seq    INTEGER,
+    finished_seq   INTEGER,
+    parent_id      TEXT REFERENCES dispatches (id)
+) STRICT;
 
 CREATE TABLE event_cursors (
     name       TEXT NOT NULL,
-    -- A run's id, or '' for all runs.
     scope      TEXT NOT NULL,
     seq        INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
@@ -323,7 +332,6 @@ CREATE TABLE events (
     created_at  INTEGER NOT NULL,
     prev_hash   BLOB NOT NULL,
     hash        BLOB NOT NULL,
-    -- Set when reason or payload was redacted: what the chain covers in their place.
     reason_hash  BLOB,
     payload_hash BLOB
 ) STRICT;
@@ -361,14 +369,20 @@ CREATE TABLE points (
 ) STRICT;
 
 CREATE TABLE prompts (
-    dispatch_id TEXT PRIMARY KEY NOT NULL REFERENCES dispatches (id),
-    session_id  TEXT NOT NULL REFERENCES sessions (id),
-    seq         INTEGER NOT NULL,
-    prompt_id   TEXT,
-    head        TEXT,
-    created_at  INTEGER NOT NULL,
-    ended_at    INTEGER
-, tells_calls INTEGER NOT NULL DEFAULT 0, owns_run INTEGER NOT NULL DEFAULT 0, held_count INTEGER NOT NULL DEFAULT 0, held_at INTEGER, held_for TEXT, transcript_start INTEGER) STRICT;
+    dispatch_id      TEXT PRIMARY KEY NOT NULL REFERENCES dispatches (id),
+    session_id       TEXT NOT NULL REFERENCES sessions (id),
+    seq              INTEGER NOT NULL,
+    prompt_id        TEXT,
+    head             TEXT,
+    created_at       INTEGER NOT NULL,
+    ended_at         INTEGER,
+    tells_calls      INTEGER NOT NULL DEFAULT 0,
+    owns_run         INTEGER NOT NULL DEFAULT 0,
+    held_count       INTEGER NOT NULL DEFAULT 0,
+    held_at          INTEGER,
+    held_for         TEXT,
+    transcript_start INTEGER
+) STRICT;
 
 CREATE TABLE refinery_schema_history(
              version int4 PRIMARY KEY,
@@ -377,19 +391,20 @@ CREATE TABLE refinery_schema_history(
              checksum VARCHAR(255));
 
 CREATE TABLE restores (
-    id            TEXT PRIMARY KEY,
-    reversed_id   TEXT NOT NULL,
-    seq           INTEGER NOT NULL,
-    root          BLOB NOT NULL,
-    kind          TEXT NOT NULL CHECK (kind IN ('restore', 'undo', 'redo')),
-    state         TEXT NOT NULL CHECK (state IN ('prepared', 'applying', 'applied')),
-    strategy      TEXT NOT NULL CHECK (strategy IN ('full', 'partial', 'files-only', 'git-only')),
-    target_id     TEXT NOT NULL REFERENCES checkpoints (id),
-    safety_id     TEXT NOT NULL REFERENCES checkpoints (id),
-    restored_id   TEXT REFERENCES checkpoints (id),
-    plan          BLOB NOT NULL,
-    created_at    INTEGER NOT NULL,
-    updated_at    INTEGER NOT NULL, lost_at INTEGER,
+    id          TEXT PRIMARY KEY,
+    reversed_id TEXT NOT NULL,
+    seq         INTEGER NOT NULL,
+    root        BLOB NOT NULL,
+    kind        TEXT NOT NULL CHECK (kind IN ('restore', 'undo', 'redo')),
+    state       TEXT NOT NULL CHECK (state IN ('prepared', 'applying', 'applied')),
+    strategy    TEXT NOT NULL CHECK (strategy IN ('full', 'partial', 'files-only', 'git-only')),
+    target_id   TEXT NOT NULL REFERENCES checkpoints (id),
+    safety_id   TEXT NOT NULL REFERENCES checkpoints (id),
+    restored_id TEXT REFERENCES checkpoints (id),
+    plan        BLOB NOT NULL,
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    lost_at     INTEGER,
     CHECK (state <> 'applied' OR restored_id IS NOT NULL)
 ) STRICT;
 
@@ -426,7 +441,9 @@ CREATE TABLE rollback_steps (
     state       TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done', 'failed', 'skipped')),
     detail      TEXT,
     error       TEXT,
-    updated_at  INTEGER NOT NULL, course TEXT, error_code TEXT,
+    updated_at  INTEGER NOT NULL,
+    course      TEXT,
+    error_code  TEXT,
     PRIMARY KEY (rollback_id, ord)
 ) STRICT;
 
@@ -484,8 +501,9 @@ CREATE TABLE run_owners (
     run_id        TEXT PRIMARY KEY REFERENCES runs (id),
     token         TEXT NOT NULL,
     status_before TEXT,
-    taken_at      INTEGER NOT NULL
-, process TEXT) STRICT;
+    taken_at      INTEGER NOT NULL,
+    process       TEXT
+) STRICT;
 
 CREATE TABLE run_skips (
     seq            INTEGER PRIMARY KEY,
@@ -528,8 +546,11 @@ CREATE TABLE sessions (
     transcript  BLOB,
     told_seq    INTEGER NOT NULL,
     created_at  INTEGER NOT NULL,
-    ended_at    INTEGER
-, spoken_seq INTEGER, queued TEXT, unprompted TEXT) STRICT;
+    ended_at    INTEGER,
+    spoken_seq  INTEGER,
+    queued      TEXT,
+    unprompted  TEXT
+) STRICT;
 
 CREATE TABLE state_marks (
     seq      INTEGER PRIMARY KEY,

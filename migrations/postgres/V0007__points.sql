@@ -1,4 +1,4 @@
--- Places in runs to which they can go back, beside the phases that they leave. Owner: crates/phase.
+-- Places in runs to which they can go back, besides the phases that they leave. Owner: crates/phase.
 -- seq: the event of the point; what begins there lies after it. Steps that begin from one look at the tree share it.
 -- name: the step's name, or the id of the dispatch, prompt or guarded command. attempt: from 1, in the run's epoch.
 
@@ -22,7 +22,3 @@ CREATE INDEX points_named ON points (kind, name);
 
 CREATE TRIGGER points_are_not_deleted BEFORE DELETE ON points
     FOR EACH ROW EXECUTE FUNCTION refuse('ledger rows are marked, never deleted');
-
--- Owner: crates/dispatch. The event that began the work: what it belongs to is decided by when it began. NULL while it is not begun, and
--- in rows from before, which belong to what their creation belongs to.
-ALTER TABLE dispatches ADD COLUMN started_seq BIGINT;

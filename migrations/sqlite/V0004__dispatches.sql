@@ -1,4 +1,9 @@
 -- Dispatches, the commits and files they produced. Owner: crates/dispatch.
+-- pid_start_time, pid_boot_id: which process the number names, because numbers are used again. NULL: it is not known.
+-- started_seq: the event that began the work. What it belongs to is decided by when it began. NULL: it has not begun.
+-- finished_seq: the event that ended the work. What else was at work at the same time is decided by events, never by a clock. NULL: it goes on.
+-- parent_id: the work that began this one, and that takes it along when it is undone: a prompt, for what a subagent did for it.
+-- NULL: a person or a script began it.
 
 CREATE TABLE dispatches (
     id             TEXT PRIMARY KEY,
@@ -22,7 +27,12 @@ CREATE TABLE dispatches (
     created_at     INTEGER NOT NULL,
     started_at     INTEGER,
     finished_at    INTEGER,
-    rolled_back_by TEXT REFERENCES rollbacks (id)
+    rolled_back_by TEXT REFERENCES rollbacks (id),
+    pid_start_time TEXT,
+    pid_boot_id    TEXT,
+    started_seq    INTEGER,
+    finished_seq   INTEGER,
+    parent_id      TEXT REFERENCES dispatches (id)
 ) STRICT;
 
 CREATE INDEX dispatches_by_suffix ON dispatches (reversed_id);
@@ -30,6 +40,7 @@ CREATE UNIQUE INDEX dispatches_by_seq ON dispatches (seq);
 CREATE INDEX dispatches_of_run ON dispatches (run_id, seq);
 CREATE INDEX dispatches_by_status ON dispatches (status, seq);
 CREATE INDEX dispatches_rolled_back ON dispatches (rolled_back_by) WHERE rolled_back_by IS NOT NULL;
+CREATE INDEX dispatches_of_parents ON dispatches (parent_id, seq) WHERE parent_id IS NOT NULL;
 
 -- seq: the event that recorded the commit; ord: its place in that report, oldest first.
 -- late: the dispatch had been rolled back when it reported.
@@ -46,6 +57,7 @@ CREATE TABLE dispatch_commits (
 ) STRICT;
 
 CREATE INDEX dispatch_commits_of_run ON dispatch_commits (run_id, seq, ord);
+CREATE INDEX dispatch_commits_by_sha ON dispatch_commits (sha);
 
 -- commit_sha: the commit that the file belongs to, or '' when it was recorded by itself.
 CREATE TABLE dispatch_files (
@@ -60,6 +72,8 @@ CREATE TABLE dispatch_files (
 ) STRICT;
 
 CREATE INDEX dispatch_files_of_run ON dispatch_files (run_id, seq, ord);
+-- What other runs recorded since a checkpoint.
+CREATE INDEX dispatch_files_by_seq ON dispatch_files (seq, ord);
 
 CREATE TRIGGER dispatches_are_not_deleted BEFORE DELETE ON dispatches
 BEGIN

@@ -1,4 +1,4 @@
--- Runs, their rollbacks and their skips. Owners: crates/phase (runs, run_skips), crates/ops (rollbacks).
+-- Runs, their skips and their rollbacks. Owners: crates/phase (runs, run_skips), crates/journal (rollbacks, rollback_steps).
 -- reversed_id: the id's hex digits, last first, so that an index finds an id by its last digits.
 -- seq: the event that recorded the row; what a cut is compared with.
 
@@ -50,6 +50,7 @@ CREATE TABLE rollbacks (
 
 CREATE INDEX rollbacks_by_suffix ON rollbacks (reversed_id);
 CREATE INDEX rollbacks_of_run ON rollbacks (run_id, seq);
+CREATE UNIQUE INDEX rollbacks_by_seq ON rollbacks (seq);
 
 CREATE TABLE run_skips (
     seq            BIGINT PRIMARY KEY,
@@ -68,4 +69,24 @@ CREATE TRIGGER runs_are_not_deleted BEFORE DELETE ON runs
 CREATE TRIGGER rollbacks_are_not_deleted BEFORE DELETE ON rollbacks
     FOR EACH ROW EXECUTE FUNCTION refuse('ledger rows are marked, never deleted');
 CREATE TRIGGER run_skips_are_not_deleted BEFORE DELETE ON run_skips
+    FOR EACH ROW EXECUTE FUNCTION refuse('ledger rows are marked, never deleted');
+
+-- The journal of rollbacks over several layers. Owner: crates/journal.
+-- layer: effects, tree (files and git), data, settle. detail: what the step found and did, a JSON object.
+-- course: which way the rollback goes, in the row of its settlement alone. error_code: the code of a failed step.
+-- What decides how a journal is resumed or undone is a column: a redaction takes the texts for people out.
+CREATE TABLE rollback_steps (
+    rollback_id TEXT COLLATE "C" NOT NULL REFERENCES rollbacks (id),
+    ord         BIGINT NOT NULL,
+    layer       TEXT COLLATE "C" NOT NULL CHECK (layer IN ('effects', 'tree', 'data', 'settle')),
+    state       TEXT COLLATE "C" NOT NULL CHECK (state IN ('pending', 'running', 'done', 'failed', 'skipped')),
+    detail      TEXT COLLATE "C",
+    error       TEXT COLLATE "C",
+    updated_at  BIGINT NOT NULL,
+    course      TEXT COLLATE "C",
+    error_code  TEXT COLLATE "C",
+    PRIMARY KEY (rollback_id, ord)
+);
+
+CREATE TRIGGER rollback_steps_are_not_deleted BEFORE DELETE ON rollback_steps
     FOR EACH ROW EXECUTE FUNCTION refuse('ledger rows are marked, never deleted');

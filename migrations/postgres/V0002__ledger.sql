@@ -1,4 +1,4 @@
--- Which ledger this is: the object store beside it knows it by this id. Owner: crates/store; the migrating process adds the row.
+-- Which ledger this is: the object store next to it knows it by this id. Owner: crates/store; the process that makes the ledger adds the row.
 -- has_store: a store was found and knows this id. Until then a ledger that was restored from an older backup may take the id of its store.
 
 CREATE TABLE ledger (

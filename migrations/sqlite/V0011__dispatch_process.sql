@@ -1,3 +1,0 @@
--- A process number is used again: start time and boot say which process it was. NULL in rows from before: nobody knows.
-ALTER TABLE dispatches ADD COLUMN pid_start_time TEXT;
-ALTER TABLE dispatches ADD COLUMN pid_boot_id TEXT;
