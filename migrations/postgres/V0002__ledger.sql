@@ -1,5 +1,5 @@
 -- Which ledger this is: the object store next to it knows it by this id. Owner: crates/store; the process that makes the ledger adds the row.
--- has_store: a store was found and knows this id. Until then a ledger that was restored from an older backup may take the id of its store.
+-- has_store: a store was found and knows this id.
 
 CREATE TABLE ledger (
     one       BIGINT PRIMARY KEY CHECK (one = 1),

@@ -34,7 +34,7 @@ CREATE TABLE rollbacks (
     reversed_id TEXT COLLATE "C" NOT NULL,
     seq         BIGINT NOT NULL,
     run_id      TEXT COLLATE "C" NOT NULL REFERENCES runs (id),
-    status      TEXT COLLATE "C" NOT NULL CHECK (status IN ('in_progress', 'stopped', 'done', 'abandoned', 'undone')),
+    status      TEXT COLLATE "C" NOT NULL CHECK (status IN ('in_progress', 'stopped', 'done', 'aborted', 'undone')),
     layers      TEXT COLLATE "C" NOT NULL,
     from_phase  TEXT COLLATE "C" NOT NULL,
     to_phase    TEXT COLLATE "C" NOT NULL,

@@ -7,7 +7,7 @@ CREATE TABLE workflows (
     name        TEXT COLLATE "C" NOT NULL,
     definition  TEXT COLLATE "C" NOT NULL,
     options     TEXT COLLATE "C" NOT NULL,
-    state       TEXT COLLATE "C" NOT NULL CHECK (state IN ('running', 'stopped', 'failed', 'rolling_back', 'rolled_back', 'completed')),
+    state       TEXT COLLATE "C" NOT NULL CHECK (state IN ('running', 'stopped', 'failed', 'completed')),
     failed_step TEXT COLLATE "C",
     error       TEXT COLLATE "C",
     created_at  BIGINT NOT NULL,

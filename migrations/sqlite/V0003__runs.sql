@@ -34,7 +34,7 @@ CREATE TABLE rollbacks (
     reversed_id TEXT NOT NULL,
     seq         INTEGER NOT NULL,
     run_id      TEXT NOT NULL REFERENCES runs (id),
-    status      TEXT NOT NULL CHECK (status IN ('in_progress', 'stopped', 'done', 'abandoned', 'undone')),
+    status      TEXT NOT NULL CHECK (status IN ('in_progress', 'stopped', 'done', 'aborted', 'undone')),
     layers      TEXT NOT NULL,
     from_phase  TEXT NOT NULL,
     to_phase    TEXT NOT NULL,

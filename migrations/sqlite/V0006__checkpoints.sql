@@ -2,7 +2,7 @@
 -- advance_seq: the event that the checkpoint was taken for (an advance, the creation of a run).
 -- tree, manifest: objects. pruned_at: its content may be gone; the row stays.
 -- of_call: taken at the beginning or the end of a tool call. `checkpoint list` leaves it out, and it goes with its dispatch's other checkpoints.
--- git_hash: the SHA-256 of git's state as the checkpoint has it, so that two are compared without their content. NULL: there is no git.
+-- git_hash: the SHA-256 of git's state as the checkpoint has it, so that two are compared without their content.
 
 CREATE TABLE checkpoints (
     id           TEXT PRIMARY KEY,
@@ -35,7 +35,7 @@ CREATE TABLE checkpoints (
     created_at   INTEGER NOT NULL,
     pruned_at    INTEGER,
     of_call      INTEGER NOT NULL DEFAULT 0,
-    git_hash     BLOB
+    git_hash     BLOB NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX checkpoints_by_seq ON checkpoints (seq);

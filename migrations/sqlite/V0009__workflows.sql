@@ -7,7 +7,7 @@ CREATE TABLE workflows (
     name        TEXT NOT NULL,
     definition  TEXT NOT NULL,
     options     TEXT NOT NULL,
-    state       TEXT NOT NULL CHECK (state IN ('running', 'stopped', 'failed', 'rolling_back', 'rolled_back', 'completed')),
+    state       TEXT NOT NULL CHECK (state IN ('running', 'stopped', 'failed', 'completed')),
     failed_step TEXT,
     error       TEXT,
     created_at  INTEGER NOT NULL,

@@ -151,37 +151,6 @@ fn a_change_of_attributes_alone_is_shown_planned_restored_and_undone() {
     assert_eq!(looks(&cli), changed, "after the undo");
 }
 
-#[test]
-fn a_checkpoint_of_an_older_version_leaves_attributes_as_they_are() {
-    let Some((cli, before)) = dressed() else { return };
-    let id = create(&cli);
-    // As older versions wrote it: the trees say nothing of owners, and the manifest says nothing of trees.
-    let file = |name: &str, text: &[u8], mode| Entry {
-        name: name.as_bytes().to_vec(),
-        node: Node::File { hash: keep(&cli, text), size: text.len() as u64, mode },
-        attributes: Attributes::default(),
-    };
-    let mode = |name: &str| before[name].2 & 0o7777;
-    let below = Tree { mode: mode("d"), entries: vec![file("x", b"v1", mode("d/x"))], ..Tree::default() };
-    let below = keep(&cli, &below.encode().bytes);
-    let directory =
-        Entry { name: b"d".to_vec(), node: Node::Directory(below), attributes: Attributes::default() };
-    let entries = vec![directory, file("f", b"v1", mode("f")), file("plain", b"v1", mode("plain"))];
-    let root = fs::metadata(cli.root()).expect("the root").mode() & 0o7777;
-    let old = keep(&cli, &Tree { mode: root, entries, ..Tree::default() }.encode().bytes);
-    let manifest = keep(&cli, br#"{"skipped":[],"nested_git":[],"changes":null,"git":null}"#);
-    let (old, manifest) = (cli.bytes(&old), cli.bytes(&manifest));
-    cli.sql(&format!("UPDATE checkpoints SET tree = {old}, manifest = {manifest} WHERE id = '{id}'"));
-    let same = restore(&cli, &id);
-    assert_eq!(told(&same, "changes", "change"), [], "{same}");
-    fs::write(cli.root().join("f"), "v2").expect("other content");
-    // Writing takes file capabilities away.
-    let changed = looks(&cli);
-    let report = restore(&cli, &id);
-    assert_eq!(told(&report, "changes", "change"), [("f".to_owned(), "modify".to_owned())], "{report}");
-    assert_eq!(looks(&cli), changed, "{report}");
-}
-
 /// Runs a call as another user.
 fn as_user(cli: &Cli, user: u32, arguments: &[&str]) -> Outcome {
     Outcome::of(cli.command(arguments).uid(user).gid(user))

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ic_testkit::{Cli, long, one_file, put_one_file, tell};
-use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::snapshot::Snapshot;
@@ -58,51 +57,6 @@ pub(crate) fn store_of(ledger: &Path) -> PathBuf {
     } else {
         format!("{name}.objects.db")
     })
-}
-
-/// Makes a ledger what the migration leaves of one that had no id: with an id that no store knows.
-fn forget_store(ledger: &Path, id: &str) {
-    let connection = Connection::open(ledger).expect("open the ledger");
-    let trigger: String = connection
-        .query_row("SELECT sql FROM sqlite_schema WHERE name = 'ledger_keeps_its_id'", [], |row| row.get(0))
-        .expect("the trigger");
-    connection
-        .execute_batch(&format!(
-            "DROP TRIGGER ledger_keeps_its_id; UPDATE ledger SET has_store = 0, id = '{id}'; {trigger};"
-        ))
-        .expect("forget the store");
-}
-
-/// One store as an earlier version left it, for every ledger: under the name without its ending, and nobody's.
-fn share(ledgers: &[PathBuf], earlier: &Path) {
-    let stores: Vec<PathBuf> = ledgers.iter().map(|ledger| store_of(ledger)).collect();
-    let all = earlier.with_extension("all");
-    fs::rename(&stores[0], &all).expect("the first store");
-    let connection = Connection::open(&all).expect("open it");
-    for store in &stores[1..] {
-        connection
-            .execute_batch(&format!(
-                "ATTACH '{}' AS other;
-                 INSERT INTO packs SELECT id + 1000, size, created_at, data FROM other.packs;
-                 INSERT OR IGNORE INTO objects SELECT hash, form, pack + 1000, start, size FROM other.objects;
-                 DETACH other;",
-                store.display()
-            ))
-            .expect("put them together");
-        fs::remove_file(store).expect("the other store");
-    }
-    connection
-        .execute_batch("DROP TABLE store; DROP TABLE writing; PRAGMA user_version = 1;")
-        .expect("the earlier version");
-    drop(connection);
-    fs::rename(&all, earlier).expect("its place");
-    for (n, ledger) in ledgers.iter().enumerate() {
-        let caches = store_of(ledger).with_extension("cache");
-        if caches.exists() {
-            fs::remove_dir_all(caches).expect("the caches");
-        }
-        forget_store(ledger, &format!("00000000-0000-7000-8000-00000000000{n}"));
-    }
 }
 
 /// Every file of a directory with its bytes.
@@ -164,76 +118,41 @@ fn one_ledger_has_one_store_whatever_it_is_called_by() {
 }
 
 #[test]
-fn a_store_that_two_ledgers_shared_goes_to_each() {
-    for (one, two, earlier) in [("team.1", "team.2", "team.objects.db"), ("ic.db", "ic.bak", "objects.db")] {
+fn a_crash_while_a_renamed_ledger_takes_its_store_along_loses_nothing() {
+    // Renamed, the store is moved; copied, it is copied.
+    for is_copied in [false, true] {
         let place = shared_place();
-        let (one, two) = (place.path().join(one), place.path().join(two));
-        let (a, b) = (with_ledger(&one), with_ledger(&two));
-        let (of_a, of_b) = (fill(&a, "a"), fill(&b, "b"));
-        let earlier = place.path().join(earlier);
-        share(&[one.clone(), two.clone()], &earlier);
-        // The first has its own, and may prune as it likes: the other has lost nothing.
-        assert_whole(&a, &of_a, "the first");
-        let pruned = prune_all(&a);
-        assert_eq!(pruned.code, Some(0), "{pruned:?}");
-        let is_shared = store_of(&one) == earlier;
-        let told = pruned.json()["warnings"][0]["code"].as_str().map(str::to_owned);
-        assert_eq!(told.as_deref(), is_shared.then_some("not_swept"), "{pruned:?}");
-        assert_whole(&b, &of_b, "the second");
-        assert_eq!(earlier.exists(), is_shared, "what nobody needs any more is gone");
-        // Now each sweeps its own.
-        let pruned = prune_all(&a);
-        assert_eq!((pruned.code, pruned.json()["warnings"].as_array()), (Some(0), None), "{pruned:?}");
-        let holds = |store: &Path, (cli, filled): (&Cli, &(String, Snapshot))| {
-            let shown = cli.json(["checkpoint", "show", &filled.0, "--files", "--json"]);
-            let files = shown["files"].as_array().expect("files");
-            let deep = files.iter().find(|file| file["path"] == "below/deep").expect("its file");
-            let store = Connection::open(store).expect("a store");
-            let sql = "SELECT count(*) FROM objects WHERE lower(hex(hash)) = ?1";
-            let hash = deep["sha256"].as_str().expect("a hash");
-            store.query_row(sql, [hash], |row| row.get::<_, i64>(0)).expect("its index") > 0
-        };
-        let (content_of_a, content_of_b) = ((&a, &of_a), (&b, &of_b));
-        assert!(holds(&store_of(&one), content_of_a) && !holds(&store_of(&one), content_of_b));
-        assert!(holds(&store_of(&two), content_of_b) && !holds(&store_of(&two), content_of_a));
-        assert_whole(&a, &of_a, "the first, at last");
-        assert_whole(&b, &of_b, "the second, at last");
-    }
-}
-
-#[test]
-fn a_crash_while_a_store_is_taken_along_leaves_every_ledger_its_content() {
-    for names in [&["team.1"][..], &["team.1", "team.2"], &["ic.bak", "ic.db"], &["ic.bak"]] {
-        let place = shared_place();
-        let ledgers: Vec<PathBuf> = names.iter().map(|name| place.path().join(name)).collect();
-        let clis: Vec<Cli> = ledgers.iter().map(|ledger| with_ledger(ledger)).collect();
-        let filled: Vec<_> = clis.iter().zip(names).map(|(cli, name)| fill(cli, name)).collect();
-        let stem = names[0].split('.').next().expect("a stem");
-        let earlier = if stem == "ic" { "objects.db".to_owned() } else { format!("{stem}.objects.db") };
-        share(&ledgers, &place.path().join(earlier));
+        let (before, after) = (place.path().join("team.1"), place.path().join("renamed.db"));
+        let cli = with_ledger(&before);
+        let filled = fill(&cli, "team");
+        one_file(&before);
+        if is_copied {
+            fs::copy(&before, &after).expect("a copy");
+        } else {
+            fs::rename(&before, &after).expect("another name");
+        }
+        let cli = cli.with_db(&after);
         let saved = place.path().with_extension("saved");
         copy(place.path(), &saved);
         let mut crashes = 0;
         let stride = if long() { 1 } else { 9 };
         for n in (1..2_000).step_by(stride) {
             put_back(&saved, place.path());
-            let mut command = clis[0].command(["checkpoint", "list"]);
+            let mut command = cli.command(["checkpoint", "list"]);
             let status =
                 command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic").status;
             if status.success() {
                 break;
             }
-            assert_eq!(status.signal(), Some(6), "{names:?} before {n}: {status}");
+            assert_eq!(status.signal(), Some(6), "copied: {is_copied}, before {n}: {status}");
             crashes += 1;
-            // The last first: what the first left half done must not be in its way.
-            for (cli, whole) in clis.iter().zip(&filled).rev() {
-                assert_whole(cli, whole, &format!("{names:?}, a crash before {n}"));
-            }
+            assert_whole(&cli, &filled, &format!("copied: {is_copied}, a crash before {n}"));
+            assert_eq!(store_of(&before).exists(), is_copied, "a crash before {n}");
             let left = bytes_of(place.path());
             assert!(!left.keys().any(|path| path.to_string_lossy().contains("partial")), "{:?}", left.keys());
         }
-        assert!(crashes > 2, "{names:?}: only {crashes} crashes");
-        tell(&format!("{names:?}: {crashes} crashes"));
+        assert!(crashes > 2, "copied: {is_copied}: only {crashes} crashes");
+        tell(&format!("copied: {is_copied}: {crashes} crashes"));
         fs::remove_dir_all(saved).expect("the saved state");
     }
 }
@@ -283,15 +202,9 @@ fn copies_moves_and_backups_keep_their_store() {
     cli.ok(["backup", backup.to_str().expect("a plain path")]);
     fs::write(cli.root().join("later"), "later").expect("a file");
     create(&cli);
-    for (n, has_id) in [true, false].into_iter().enumerate() {
-        put_one_file(&store.join("ic.db"), &fs::read(&backup).expect("the backup"));
-        if !has_id {
-            // The backup is of before there were ids: its migration gave it a new one.
-            forget_store(&store.join("ic.db"), "00000000-0000-7000-8000-0000000000ff");
-        }
-        assert_eq!(list(&cli).len(), 1, "{n}");
-        assert_whole(&cli, &first, "a ledger from a backup");
-    }
+    put_one_file(&store.join("ic.db"), &fs::read(&backup).expect("the backup"));
+    assert_eq!(list(&cli).len(), 1);
+    assert_whole(&cli, &first, "a ledger from a backup");
     // An empty ledger knows nothing of the store that it finds.
     let other = project();
     one_file(&store.join("objects.db"));

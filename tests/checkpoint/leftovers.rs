@@ -135,8 +135,8 @@ fn what_killed_restores_left_goes_with_the_next() {
     assert!(kills > 0, "no kill came early enough to matter");
 }
 
-/// What versions that locked nothing left, and something that nobody knows.
-fn plant_old(cli: &Cli) {
+/// What processes left that died before a file was whole, and something unknown.
+fn plant_unfinished(cli: &Cli) {
     let above = caches(cli);
     for name in [".tmpAbCdEf", ".tmpGhIjKl"] {
         fs::create_dir(above.join(name)).expect("a directory");
@@ -148,11 +148,11 @@ fn plant_old(cli: &Cli) {
 }
 
 #[test]
-fn what_older_versions_left_goes_too() {
+fn unfinished_files_of_the_dead_go_too() {
     for verb in ["create", "prune", "diff"] {
         let cli = project();
         let id = create(&cli);
-        plant_old(&cli);
+        plant_unfinished(&cli);
         let of = (verb == "diff").then_some(id);
         cli.ok(["checkpoint", verb].map(str::to_owned).into_iter().chain(of));
         assert_eq!(left(&cli), [caches(&cli).join("unknown")], "{verb}");
@@ -171,7 +171,7 @@ fn a_purge_clears_copies_of_what_it_purges_and_is_recorded() {
     let writer = living_database(&cli);
     create(&cli);
     drop(writer);
-    plant_old(&cli);
+    plant_unfinished(&cli);
     // A copy whose owner was killed: nobody holds its lock.
     let dead = caches(&cli).join("AbCdEf.scratch");
     fs::create_dir(&dead).expect("a directory");

@@ -184,7 +184,7 @@ fn a_forged_tree_is_refused_by_name() {
             let outcome = cli.run(["checkpoint", "restore", &id, "--yes", "--json"]);
             let shown = String::from_utf8_lossy(name);
             match outcome.code {
-                // Checkpoints of older versions hold it: it is left out, and named.
+                // It is left out, and named.
                 Some(4) if name == b".GIT" => {
                     assert_eq!(outcome.json()["skipped"][0]["reason"], "git_name", "{outcome:?}");
                 }

@@ -48,8 +48,8 @@ fn write(directory: &Path, name: &str, text: &str) {
     fs::write(directory.join(name), text).expect("a file");
 }
 
-/// A checkpoint as an older version took it, with all that is in the work tree.
-fn created_by_an_older_version(cli: &Cli, inner: &Path) -> String {
+/// A checkpoint from before the directory became a work tree, with all that is in it.
+fn created_before_it_was_one(cli: &Cli, inner: &Path) -> String {
     let (dot_git, registry) = (inner.join(".git"), cli.root().join(".git/worktrees"));
     let (line, away) = (fs::read(&dot_git).expect("a file"), registry.with_extension("away"));
     fs::remove_file(&dot_git).expect("a file");
@@ -129,12 +129,12 @@ fn no_restore_changes_another_work_tree() {
 }
 
 #[test]
-fn what_older_checkpoints_hold_of_another_work_tree_is_not_restored_and_that_is_said() {
+fn what_checkpoints_hold_of_a_later_work_tree_is_not_restored() {
     for is_own in [true, false] {
         let (cli, inner) = with_inner("wt", is_own);
         write(&inner, "theirs", "theirs\n");
         write(cli.root(), "mine", "mine\n");
-        let older = created_by_an_older_version(&cli, &inner);
+        let older = created_before_it_was_one(&cli, &inner);
         assert!(held(&cli, &older).contains(&"mine".to_owned()));
         write(&inner, "theirs", "changed\n");
         write(&inner, "new", "new\n");
@@ -168,7 +168,7 @@ fn a_registered_work_tree_is_one_though_its_directory_or_its_git_file_is_gone() 
             git_in(cli.root(), &["worktree", "lock", "wt"]);
         }
         write(&inner, "theirs", "theirs\n");
-        let older = created_by_an_older_version(&cli, &inner);
+        let older = created_before_it_was_one(&cli, &inner);
         fs::remove_file(inner.join(".git")).expect("a file");
         write(&inner, "theirs", "changed\n");
         let theirs = ic_testkit::tree(&inner);
@@ -236,7 +236,7 @@ fn restore_in_part(cli: &Cli, id: &str) -> Value {
 fn a_path_in_another_work_tree_is_refused_and_its_place_named() {
     for is_own in [true, false] {
         let (cli, inner) = with_inner("wt", is_own);
-        let older = created_by_an_older_version(&cli, &inner);
+        let older = created_before_it_was_one(&cli, &inner);
         write(&inner, "base", "changed\n");
         for words in [
             &["checkpoint", "restore", &older, "--path", "wt/base", "--yes"][..],

@@ -36,7 +36,6 @@ const BY_HAND: &[&str] = &[
     "not_undoable",
     "archive_in_use",
     "checkpoint_needed",
-    "store_shared",
     "steps_overlap",
     "branch_switched",
 ];

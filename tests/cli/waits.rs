@@ -203,7 +203,7 @@ fn a_number_alone_is_nobody_who_could_be_gone() {
     let (dispatch, worker) = with_process(&project);
     project
         .cli
-        // As an older version recorded it.
+        // As where the process could not be looked up.
         .sql("UPDATE dispatches SET pid_start_time = NULL, pid_boot_id = NULL");
     end(worker);
     let waited = project.run(&format!("dispatch wait {dispatch} --timeout 120ms --json"));

@@ -188,7 +188,7 @@ fn what_is_passed_over_or_given_up_has_its_reason_on_record() {
     };
     stop(&world);
     world.ic(&["rollback", "abort", &world.run, "--reason", "not now", "--yes"]);
-    assert_eq!(reasons(&world, "rollback_abandoned"), ["not now"]);
+    assert_eq!(reasons(&world, "rollback_aborted"), ["not now"]);
     stop(&world);
     world.ic(&["rollback", "resume", &world.run, "--skip-step", "--reason", "by hand", "--yes"]);
     assert_eq!(reasons(&world, "rollback_step_skipped"), ["by hand"]);

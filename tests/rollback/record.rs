@@ -131,7 +131,7 @@ fn an_undo_that_was_interrupted_and_given_up_is_on_record() {
     assert_eq!(stopped, json!(["rollback_stopped", null, null, "it was interrupted", "tree", "undo", 1]));
     world.ic(&["rollback", "abort", &world.run, "--reason", "it stays", "--yes"]);
     let expected = [
-        json!(["rollback_undo_abandoned", null, null, "it stays", "settle", null, 1]),
+        json!(["rollback_undo_aborted", null, null, "it stays", "settle", null, 1]),
         json!(["rollback_step_done", null, null, null, "data", null, 1]),
         json!(["rollback_step_done", null, null, null, "settle", null, 1]),
     ];
@@ -164,8 +164,8 @@ fn a_way_back_that_could_not_begin_is_on_record_and_as_if_not_begun() {
     let done = story_with_rows();
     done.roll_back("a", &[]);
     let cases = [
-        (done, "undo", &["--without-effects"][..], ["rollback_undo_begun", "rollback_undo_abandoned"]),
-        (dead_before_the_end(), "abandon", &[], ["rollback_abandon_begun", "rollback_stopped"]),
+        (done, "undo", &["--without-effects"][..], ["rollback_undo_begun", "rollback_undo_aborted"]),
+        (dead_before_the_end(), "abort", &[], ["rollback_abort_begun", "rollback_stopped"]),
     ];
     for (world, verb, more, names) in cases {
         let (since, before) = (newest(&world), world.status());
@@ -229,9 +229,9 @@ fn giving_up_is_on_record_with_the_steps_that_had_something_to_put_back() {
     let told: Vec<Value> = record(&world, since).iter().map(|event| json!([event[0], event[4]])).collect();
     // Undoing effects may have changed the tree; no row was taken.
     let expected = [
-        json!(["rollback_abandon_begun", null]),
+        json!(["rollback_abort_begun", null]),
         json!(["rollback_step_done", "tree"]),
-        json!(["rollback_abandoned", null]),
+        json!(["rollback_aborted", null]),
     ];
     assert_eq!(told, expected);
 }

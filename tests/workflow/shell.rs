@@ -1,7 +1,5 @@
 //! A step fails at its first failing line, whatever follows it.
 
-use serde_json::json;
-
 use crate::calls::Calls as _;
 use crate::world::plain;
 
@@ -68,24 +66,4 @@ fn a_shell_that_is_none_is_refused_with_its_place() {
             outcome.stderr
         );
     }
-}
-
-#[test]
-fn a_workflow_that_began_when_shells_went_past_failing_lines_is_resumed_as_it_began() {
-    let world = plain();
-    world.write(
-        "flow.yaml",
-        "name: n\nsteps:\n  - {id: a, phase: p, run: exit 1, compensate: skip}\n  - id: b\n    compensate: skip\n    \
-         run: |\n      false\n      : > after\n",
-    );
-    world.report("workflow run flow.yaml --on-failure stop", 1);
-    // As an earlier version wrote it.
-    let options = world.cli.sql("SELECT options FROM workflows");
-    let mut options: serde_json::Value = serde_json::from_str(&options).expect("JSON");
-    assert_eq!(options.as_object_mut().and_then(|options| options.remove("strict")), Some(json!(true)));
-    let definition = world.cli.sql("SELECT definition FROM workflows").replace("exit 1", "exit 0");
-    assert!(!format!("{options}{definition}").contains('\''), "they are quoted as they are");
-    world.cli.sql(&format!("UPDATE workflows SET options = '{options}', definition = '{definition}'"));
-    world.report(&format!("workflow resume {}", world.newest_run()), 0);
-    assert!(world.cli.root().join("after").exists());
 }

@@ -140,7 +140,7 @@ codes! {
     NothingToRedact = "nothing_to_redact", No;
     /// No step of the rollback has failed.
     NothingToSkip = "nothing_to_skip", No;
-    /// The rollback was recorded by a version that kept no way back.
+    /// The rollback was made by a program's own tasks, which no journal can undo.
     NotUndoable = "not_undoable", No;
     /// The commit of a task cannot be checked out here.
     CommitUnusable = "commit_unusable", No;
@@ -156,8 +156,6 @@ codes! {
     TableConflict = "table_conflict", No;
     /// Something that is not finished needs the checkpoint.
     CheckpointNeeded = "checkpoint_needed", No;
-    /// Another ledger keeps its content in the same store.
-    StoreShared = "store_shared", No;
     /// The file that would be made is there already.
     FileExists = "file_exists", No;
     /// A ledger on a server does not do this yet.
@@ -245,40 +243,6 @@ codes! {
     Io = "io_error", Failure;
     /// A fault of this program.
     Internal = "internal", Failure;
-}
-
-impl Code {
-    /// The code that stood for this one and others before each had its own: for one release it is in `details.kind`.
-    pub fn former(self) -> Option<&'static str> {
-        let is_split = matches!(
-            self,
-            Self::FileConflict
-                | Self::RowConflict
-                | Self::TableConflict
-                | Self::StepsOverlap
-                | Self::Pivot
-                | Self::EffectFailed
-                | Self::EffectsUndone
-                | Self::RunChanged
-                | Self::Interrupted
-                | Self::NotFinished
-                | Self::NotUndoable
-                | Self::NothingToResume
-                | Self::NothingToRedact
-                | Self::NothingToSkip
-                | Self::NothingToRollBack
-                | Self::DispatchOfOtherRun
-                | Self::CommitUnusable
-                | Self::ConfigNotChanged
-                | Self::NoOrder
-                | Self::ArchiveInUse
-                | Self::CheckpointNeeded
-                | Self::StoreShared
-                | Self::LedgerExists
-                | Self::NoWorkflow
-        );
-        is_split.then_some(Self::Conflict.as_str())
-    }
 }
 
 #[cfg(test)]

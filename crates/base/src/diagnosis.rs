@@ -52,8 +52,7 @@ impl Diagnosis {
     /// A diagnosis with its code and a sentence that says what was asked and what is so.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let message = bounded(message.into(), MAX_TEXT);
-        let kind = code.former().map(|former| ("kind".to_owned(), former.into()));
-        Self(Box::new(Inner { code, message, hint: None, details: kind.into_iter().collect(), source: None }))
+        Self(Box::new(Inner { code, message, hint: None, details: Map::new(), source: None }))
     }
 
     /// Adds what to do next: a sentence or a command.

@@ -20,21 +20,11 @@
 /// assert_eq!(End::parse("failed"), Some(End::Failed));
 /// assert_eq!(End::parse("Failed"), None);
 /// assert_eq!(End::ALL.map(End::as_str), End::WORDS);
-///
-/// ic_base::words! {
-///     /// A word that was found wanting after ledgers had it: they keep it.
-///     pub enum Way {
-///         /// Back.
-///         Abort = "abort" => "abandon",
-///     }
-/// }
-/// assert_eq!((Way::Abort.as_str(), Way::Abort.stored()), ("abort", "abandon"));
-/// assert_eq!(Way::parse("abandon"), Way::parse("abort"));
 /// ```
 #[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* $seen:vis enum $name:ident {
-        $($(#[$about:meta])* $variant:ident = $word:literal $(=> $stored:literal)?,)+
+        $($(#[$about:meta])* $variant:ident = $word:literal,)+
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,19 +39,14 @@ macro_rules! words {
             /// Their words, in the same order.
             pub const WORDS: [&'static str; [$($word),+].len()] = [$($word),+];
 
-            /// The word on the command line and in JSON; in the ledger, too, where no other one was kept.
+            /// The word on the command line, in JSON, in rows and in events.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// The word in rows and events.
-            pub const fn stored(self) -> &'static str {
-                match self { $(Self::$variant => [$($stored,)? $word][0]),+ }
-            }
-
-            /// What a word means, the one that is shown or the one that is stored; `None`: nothing.
+            /// What a word means; `None`: nothing.
             pub fn parse(word: &str) -> Option<Self> {
-                match word { $($word $(| $stored)? => Some(Self::$variant),)+ _ => None }
+                match word { $($word => Some(Self::$variant),)+ _ => None }
             }
         }
     };

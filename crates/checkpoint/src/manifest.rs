@@ -64,7 +64,7 @@ pub struct Skipped {
     pub path: PathText,
     /// Why: the text of a [`crate::tree::Reason`].
     pub reason: String,
-    /// What tells this state of the file from another; `None`: an older version did not look.
+    /// What tells this state of the file from another; `None`: it could not be looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
     /// Where git has its content.
@@ -97,13 +97,9 @@ pub struct Manifest {
     pub changes: Option<Vec<Changed>>,
     /// The state of git.
     pub git: Option<GitState>,
-    /// Its trees say of each file whose it is and which attributes it has; those of older versions say nothing of it.
-    #[serde(default)]
-    pub attributes: bool,
-    /// Other work trees: those below the root by their paths from it, other ones of the repository by their whole paths. `None`: an older
-    /// version did not look for them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub work_trees: Option<Vec<PathText>>,
+    /// Other work trees: those below the root by their paths from it, other ones of the repository by their whole paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work_trees: Vec<PathText>,
     /// What the repositories inside of the tree had checked out. Those of submodules are not among them: git keeps their history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repositories: Vec<Repository>,

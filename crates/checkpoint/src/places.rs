@@ -1,6 +1,6 @@
 //! Other work trees below a root. Each is a place of its own: another agent works in it, with checkpoints of its own.
 //!
-//! No capture of the outer tree enters one. Checkpoints of older versions hold their files; [`crate::diff`] reads those as if the name had
+//! No capture of the outer tree enters one. A checkpoint from before a directory became a work tree holds its files; [`crate::diff`] reads those as if the name had
 //! been passed over, so that whatever compares two trees (a plan, a blame, a log) says nothing of another place. A restore looks once more
 //! before it writes, because a work tree can be made between the plan and the deed.
 

@@ -88,8 +88,8 @@ pub struct Checkpoint {
     pub tree: Hash,
     /// The object that has its [`crate::manifest::Manifest`].
     pub manifest: Hash,
-    /// The hash of git's state in it; `None`: an older version took it.
-    pub git_hash: Option<Hash>,
+    /// The hash of git's state in it, or of there being none.
+    pub git_hash: Hash,
     /// Whether it holds everything that its user may expect in it.
     pub complete: bool,
     /// Whether the work before it had ended.
@@ -107,12 +107,9 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Whether git was in the same state at both. One of an older version knows that of two that are alike in everything alone.
+    /// Whether git was in the same state at both.
     pub fn has_git_as(&self, other: &Self) -> bool {
-        match (&self.git_hash, &other.git_hash) {
-            (Some(one), Some(other)) => one == other,
-            _ => self.manifest == other.manifest,
-        }
+        self.git_hash == other.git_hash
     }
 
     pub(crate) const COLUMNS: &'static str = "id, seq, root, kind, name, message, conversation, workflow, run_id, \

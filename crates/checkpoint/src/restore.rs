@@ -1,6 +1,6 @@
 //! Restoring a checkpoint: plan, apply, journal.
 //!
-//! A restore goes `prepared → applying → applied`; the first two are one transaction, but in ledgers of older versions. Before the first
+//! A restore goes `prepared → applying → applied`; the first two are one transaction. Before the first
 //! write, what is about to change is durable in a safety checkpoint and the plan is an object of its own; a killed restore is settled by
 //! applying the same plan again: each of its changes names what stands there before and after, so that one that was made already is
 //! recognised, and one that somebody else overwrote meanwhile is left alone and named.

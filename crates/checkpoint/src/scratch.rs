@@ -2,8 +2,8 @@
 //!
 //! Each call has a directory of its own beside the stat caches, and holds its lock for as long as it lives. A directory
 //! whose lock can be had belongs to a dead owner: whoever finds one removes it. The operating system ends the lock with
-//! the process, so neither an age nor a process number has to be believed. Versions before this one locked nothing; what
-//! they left is told from what they use by the store's lock, which every capture holds.
+//! the process, so neither an age nor a process number has to be believed. A file that gets its name when it is
+//! whole has none: the store's lock, which every capture holds, tells whether its writer lives.
 
 use std::fs::File;
 use std::io;
@@ -22,8 +22,8 @@ use crate::lock::{self, Mode};
 /// The end of the names of these directories.
 const ENDING: &str = ".scratch";
 
-/// The beginning of the names that versions before this one gave to their copies.
-const OLD_BEGINNING: &str = ".tmp";
+/// The beginning of the names of files that are not whole yet.
+const UNFINISHED: &str = ".tmp";
 
 /// A directory for copies, removed when it is dropped.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ pub struct Leftovers {
 
 /// Counts what dead owners left beside the object store `objects`, and changes nothing.
 pub fn leftovers(objects: &Path) -> Leftovers {
-    let alone = old_ones(objects).then(|| alone(objects)).flatten();
+    let alone = has_unfinished(objects).then(|| alone(objects)).flatten();
     let mut found = Leftovers::default();
     for path in candidates(objects, alone.is_some()) {
         if owned_by_the_dead(&path).is_some() {
@@ -118,10 +118,10 @@ pub fn leftovers(objects: &Path) -> Leftovers {
     found
 }
 
-/// Removes what dead owners left beside the object store `objects`. The caller holds no lock of the store's; what versions
-/// before this one left stays while a capture runs.
+/// Removes what dead owners left beside the object store `objects`. The caller holds no lock of the store's; files
+/// that are not whole stay while a capture runs.
 pub fn clear(objects: &Path) -> Leftovers {
-    let alone = old_ones(objects).then(|| alone(objects)).flatten();
+    let alone = has_unfinished(objects).then(|| alone(objects)).flatten();
     remove(objects, alone.is_some())
 }
 
@@ -155,15 +155,15 @@ fn alone(objects: &Path) -> Option<lock::Lock> {
     lock::store(objects, Mode::Exclusive, Duration::ZERO).ok()
 }
 
-/// Whether a version before this one left copies, or makes some now.
-fn old_ones(objects: &Path) -> bool {
-    names(objects).any(|name| name.starts_with(OLD_BEGINNING))
+/// Whether there are files that are not whole: left by a dead process, or written now.
+fn has_unfinished(objects: &Path) -> bool {
+    names(objects).any(|name| name.starts_with(UNFINISHED))
 }
 
 /// What may be a dead owner's.
 fn candidates(objects: &Path, is_alone: bool) -> Vec<PathBuf> {
     let above = objects.with_extension("cache");
-    let is_one = |name: &String| name.ends_with(ENDING) || (is_alone && name.starts_with(OLD_BEGINNING));
+    let is_one = |name: &String| name.ends_with(ENDING) || (is_alone && name.starts_with(UNFINISHED));
     names(objects).filter(is_one).map(|name| above.join(name)).collect()
 }
 
@@ -227,14 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn what_older_versions_left_goes_once_nobody_captures() {
+    fn unfinished_files_go_once_nobody_captures() {
         let (_place, objects) = place();
         let above = cache_directory(&objects).unwrap();
         std::fs::create_dir(above.join(".tmpAbCdEf")).unwrap();
         std::fs::write(above.join(".tmpAbCdEf/copy.db"), [7; 30]).unwrap();
         std::fs::write(above.join(".tmpGhIjKl"), "cache").unwrap();
         std::fs::write(above.join("0123456789abcdef0123456789abcdef"), "a stat cache").unwrap();
-        // A capture of the older version may live: what it uses cannot be told from what it left.
+        // A capture may live: what it writes cannot be told from what a dead one left.
         let capturing = ic_store::lock::open(&lock::store_path(&objects)).unwrap();
         assert!(wait(&capturing, Mode::Shared, Duration::ZERO).unwrap());
         assert_eq!((leftovers(&objects).count, clear(&objects).count), (0, 0));

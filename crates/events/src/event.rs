@@ -108,13 +108,13 @@ event_types! {
     /// A step of a rollback failed; the rest waits.
     RollbackStopped = Rollback, "rollback_stopped", blocks;
     /// The abort of a rollback began; the run stays closed.
-    RollbackAbandonBegun = Rollback, "rollback_abandon_begun", blocks;
+    RollbackAbortBegun = Rollback, "rollback_abort_begun", blocks;
     /// A rollback was aborted: what it had put back was put back again.
-    RollbackAbandoned = Rollback, "rollback_abandoned", blocks;
+    RollbackAborted = Rollback, "rollback_aborted", blocks;
     /// The undo of a rollback began: the run is closed.
     RollbackUndoBegun = Rollback, "rollback_undo_begun", blocks;
     /// The undo of a rollback was aborted: it stands.
-    RollbackUndoAbandoned = Rollback, "rollback_undo_abandoned", blocks;
+    RollbackUndoAborted = Rollback, "rollback_undo_aborted", blocks;
     /// A rollback was taken back itself.
     RollbackUndone = Rollback, "rollback_undone", blocks;
     /// Work was handed out.

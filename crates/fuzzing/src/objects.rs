@@ -24,7 +24,6 @@ const SCHEMA: SideSchema = SideSchema {
     at_age: "SELECT NULL",
     made: "SELECT NULL",
     sql: "",
-    upgrades: &[],
 };
 
 /// The file of an empty store.

@@ -61,10 +61,9 @@ impl Line {
         self.code.as_deref() == Some("left_out") && !is_unread
     }
 
-    /// Of a note, what is left out: an older version wrote more.
+    /// Of a note, what is left out.
     pub(crate) fn left_out(&self) -> &str {
-        let message = self.message.as_deref().unwrap_or_default();
-        message.strip_prefix(LEFT_OUT).unwrap_or(message)
+        self.message.as_deref().unwrap_or_default()
     }
 
     /// When it ended.

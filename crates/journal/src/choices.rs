@@ -17,11 +17,8 @@ pub const KEY: &str = "choices";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choices {
-    /// All refusals are passed; older versions knew nothing finer.
-    force: bool,
-    /// Which of them, if not all.
-    #[serde(default)]
-    forced: Force,
+    /// Which refusals are passed.
+    pub force: Force,
     /// Conflicts stay as they are.
     pub keep_theirs: bool,
     /// Only files that this run recorded.
@@ -29,7 +26,6 @@ pub struct Choices {
     /// None where no tree is restored.
     strategy: Option<Strategy>,
     /// None where no rows go, or where the path of the database is no text, which JSON cannot hold.
-    #[serde(default)]
     state: Option<Value>,
 }
 
@@ -43,8 +39,7 @@ impl Choices {
         state: Option<&Target>,
     ) -> Self {
         Self {
-            force: force == Force::ALL,
-            forced: force,
+            force,
             keep_theirs,
             mine,
             strategy,
@@ -55,13 +50,7 @@ impl Choices {
     /// The same with these refusals decided too.
     #[must_use]
     pub fn with(&self, force: Force) -> Self {
-        let forced = self.force().or(force);
-        Self { force: forced == Force::ALL, forced, ..self.clone() }
-    }
-
-    /// Which refusals were decided to be passed.
-    pub fn force(&self) -> Force {
-        self.forced.or(Force::all_if(self.force))
+        Self { force: self.force.or(force), ..self.clone() }
     }
 
     /// The choices of a rollback with a journal. Errors: `corrupt` if they cannot be read.

@@ -55,10 +55,7 @@ impl Force {
     /// What decides a refusal of the working tree; `None` for one that nobody can decide so.
     pub fn of_tree(code: Code) -> Option<Self> {
         match code {
-            // `conflict`: as journals of older versions have it.
-            Code::FileConflict | Code::RowConflict | Code::Conflict => {
-                Some(Self { files: true, ..Self::default() })
-            }
+            Code::FileConflict | Code::RowConflict => Some(Self { files: true, ..Self::default() }),
             Code::ForeignCommits => Some(Self { commits: true, ..Self::default() }),
             Code::WorkRunning => Some(Self { workers: true, ..Self::default() }),
             _ => None,

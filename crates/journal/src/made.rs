@@ -1,4 +1,4 @@
-//! What a step says that it did, from its detail: JSON that versions since the first have written, each with more members.
+//! What a step says that it did, from its detail, which is JSON.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ pub enum Made {
     Tree {
         /// How many paths were restored.
         paths: usize,
-        /// How many of them are directories; `None`: an older version did not record it.
-        directories: Option<usize>,
+        /// How many of them are directories.
+        directories: usize,
         /// What stood there before, by its last restore.
         safety: Option<CheckpointId>,
     },
@@ -38,7 +38,7 @@ pub enum Made {
 }
 
 impl Made {
-    /// What the detail of a step says. What an older version did not record counts as nothing.
+    /// What the detail of a step says. What it has not recorded yet counts as nothing.
     pub fn by(step: &Step) -> Self {
         let number = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         match step.kind {
@@ -46,7 +46,6 @@ impl Made {
                 let all = step.detail["compensations"].as_array().into_iter().flatten();
                 let skipped = step.detail["skipped"].as_array().into_iter().flatten();
                 Self::Effects {
-                    // An older version kept no names of what was left, and counted it with the rest.
                     undone: all.filter(|one| one[1] == "done").count(),
                     skipped: skipped.filter_map(|name| name.as_str().map(str::to_owned)).collect(),
                     goes: goes_of(step),
@@ -54,7 +53,7 @@ impl Made {
             }
             StepKind::Tree => Self::Tree {
                 paths: number(step.detail["changes"].as_u64()),
-                directories: step.detail["directories"].as_u64().map(|n| number(Some(n))),
+                directories: number(step.detail["directories"].as_u64()),
                 safety: safety_of(step).pop(),
             },
             StepKind::Data => {

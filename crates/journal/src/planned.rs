@@ -1,10 +1,10 @@
-//! What a rollback planned to take back of its run, from the plan that is kept with it: JSON that versions since the first have written.
+//! What a rollback planned to take back of its run, from the plan that is kept with it as JSON.
 
 use serde_json::Value;
 
 use crate::table::RollbackRecord;
 
-/// What a rollback takes back of its run, as it was before. A list that an older version did not keep is empty.
+/// What a rollback takes back of its run, as it was before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
     /// The phases that are rolled back, in chain order.

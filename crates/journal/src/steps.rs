@@ -10,10 +10,8 @@
 //! Forward, a step that is `done` has taken its layer back. On the way back it is `pending` again once that is put back. The last
 //! step, the settlement, remembers the way.
 //!
-//! Compatibility: the direction (`course`) and the code of a failure (`error_code`) are columns since schema 14. The migration read them
-//! once from `detail` and from `error`, where older versions kept them; a redaction empties `error` alone. An older binary refuses a
-//! ledger of a newer schema (`newer_schema`), so no row is ever written without its columns. An unknown word in a row is `corrupt`: a
-//! step that is read wrongly would be made in the wrong direction.
+//! The direction (`course`) and the code of a failure (`error_code`) are columns of their own, because a redaction empties `error`. An
+//! unknown word in a row is `corrupt`: a step that is read wrongly would be made in the wrong direction.
 
 mod state;
 
@@ -50,9 +48,9 @@ ic_base::words! {
         /// It was done, and is being undone.
         Undo = "undo",
         /// It is being aborted.
-        Abort = "abort" => "abandon",
+        Abort = "abort",
         /// Its undo was aborted: to its phase again.
-        Reapply = "reapply" => "stand",
+        Reapply = "reapply",
     }
 }
 
@@ -191,7 +189,7 @@ pub fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<Step>> {
             "SELECT {COLUMNS} FROM rollback_steps s \
              JOIN rollbacks b ON b.id = s.rollback_id JOIN runs r ON r.id = b.run_id \
              WHERE b.status IN ('in_progress', 'stopped') OR (b.status = 'done' AND r.status IN ('active', 'rolling_back')) \
-             OR (b.status IN ('undone', 'abandoned') AND EXISTS (SELECT 1 FROM rollback_steps p \
+             OR (b.status IN ('undone', 'aborted') AND EXISTS (SELECT 1 FROM rollback_steps p \
              WHERE p.rollback_id = b.id AND p.layer = 'tree' AND p.state = 'skipped'))"
         ),
         &[],
@@ -239,7 +237,7 @@ pub fn failed_effect(step: &Step) -> Option<&str> {
 /// Records the steps that a rollback will make.
 pub fn insert(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId, kinds: &[StepKind]) -> Result<()> {
     for (ord, kind) in (1_i64..).zip(kinds) {
-        let course = (*kind == StepKind::Settle).then(|| Course::Forward.stored());
+        let course = (*kind == StepKind::Settle).then(|| Course::Forward.as_str());
         tx.execute_one(
             "INSERT INTO rollback_steps (rollback_id, ord, layer, state, course, updated_at) \
              VALUES ($1, $2, $3, 'pending', $4, $5)",
@@ -261,7 +259,7 @@ pub fn set_course(
         set(tx, now, id, step.ord, Happening::IsToCome, None)?;
         tx.execute_one(
             "UPDATE rollback_steps SET course = $1 WHERE rollback_id = $2 AND ord = $3",
-            &[&course.stored(), &id.as_str(), &step.ord],
+            &[&course.as_str(), &id.as_str(), &step.ord],
         )?;
     }
     Ok(())

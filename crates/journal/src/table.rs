@@ -11,8 +11,8 @@
 //! A rollback of the record alone is one transaction, and `done` with it. Every other row is there before anything outside of the ledger
 //! changes, so whoever comes after a death finds what to resume; how far each step is, and the direction, is in [`crate::steps`].
 //!
-//! Compatibility: an older binary refuses a ledger of a newer schema (`newer_schema`), so it reads no row of this version. Rows of older
-//! versions are read as they are: the ledger calls an aborted rollback `abandoned`, and still does. An unknown word in a row is `corrupt`.
+//! Compatibility: a program refuses a ledger of a newer schema (`newer_schema`), so it reads no row that it does not know. An unknown word
+//! in a row is `corrupt`.
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
 use ic_store::reference::{self, Referent};
@@ -49,7 +49,7 @@ ic_base::words! {
         /// A step failed; it waits to be resumed.
         Stopped = "stopped",
         /// Aborted; what it had done was put back.
-        Aborted = "aborted" => "abandoned",
+        Aborted = "aborted",
         /// Taken back itself.
         Undone = "undone",
     }
@@ -176,7 +176,7 @@ pub fn unfinished_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<R
 /// Whether a rollback from before `oldest` was undone or aborted, and its rows are back: the step may have been passed over.
 pub fn needs_no_archive(snapshot: &Snapshot<'_>, id: &str, oldest: Timestamp) -> Result<bool> {
     let found = snapshot.query_opt(
-        "SELECT 1 FROM rollbacks WHERE id = $1 AND status IN ('undone', 'abandoned') AND created_at < $2 \
+        "SELECT 1 FROM rollbacks WHERE id = $1 AND status IN ('undone', 'aborted') AND created_at < $2 \
          AND NOT EXISTS (SELECT 1 FROM rollback_steps WHERE rollback_id = rollbacks.id AND layer = 'data' AND state = 'skipped')",
         &[&id, &oldest.millis()],
         |_| Ok(()),
@@ -227,7 +227,7 @@ pub fn set_status(
     let finished_at = (status == RollbackStatus::Done).then(|| now.millis());
     tx.execute_one(
         "UPDATE rollbacks SET status = $1, finished_at = coalesce($2, finished_at) WHERE id = $3",
-        &[&status.stored(), &finished_at, &id.as_str()],
+        &[&status.as_str(), &finished_at, &id.as_str()],
     )
 }
 
@@ -304,7 +304,7 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewRollback<'_>) -> Re
             &reversed_digits(new.id.as_str()),
             &new.seq,
             &new.run_id.as_str(),
-            &new.status.stored(),
+            &new.status.as_str(),
             &layer::to_json(new.layers),
             &new.from_phase,
             &new.to_phase,

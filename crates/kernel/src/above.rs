@@ -5,15 +5,6 @@ use ic_phase::Run;
 use ic_saga::process::ProcessIdentity;
 use ic_store::Snapshot;
 
-/// How far the workflow of a run is, as far as others must know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkflowState {
-    /// It goes back by the means of a version before rollbacks had one engine.
-    RollingBack,
-    /// Anything else.
-    Other,
-}
-
 /// A step whose process nobody saw end, by its name.
 type Worker = (String, ProcessIdentity);
 
@@ -29,8 +20,8 @@ pub struct StepLeft {
 /// The questions about workflows and sessions. A program that has none asks nobody: [`Above::default`].
 #[derive(Debug, Clone, Copy)]
 pub struct Above {
-    /// How far the workflow of a run is; `None`: the run is of no workflow.
-    pub workflow_state: fn(&Snapshot<'_>, &RunId) -> Result<Option<WorkflowState>>,
+    /// Whether the run is of a workflow.
+    pub has_workflow: fn(&Snapshot<'_>, &RunId) -> Result<bool>,
     /// The steps of a run whose processes nobody saw end.
     pub step_workers: fn(&Snapshot<'_>, &RunId) -> Result<Vec<Worker>>,
     /// The steps of the workflow of a run that did not succeed, or were rolled back since; none, if it is of no workflow.
@@ -44,7 +35,7 @@ pub struct Above {
 impl Default for Above {
     fn default() -> Self {
         Self {
-            workflow_state: |_, _| Ok(None),
+            has_workflow: |_, _| Ok(false),
             step_workers: |_, _| Ok(Vec::new()),
             steps_left: |_, _| Ok(Vec::new()),
             is_of_session: |_, _| Ok(false),

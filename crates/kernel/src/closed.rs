@@ -1,4 +1,4 @@
-//! Why a run is closed, and the command that opens it: a rollback over several layers, its workflow, or the undoing of its effects.
+//! Why a run is closed, and the command that opens it: a rollback over several layers, or the undoing of its effects.
 
 use ic_base::{Code, Diagnosis, RunId};
 use ic_phase::{RunStatus, run};
@@ -8,7 +8,6 @@ use ic_store::Snapshot;
 use ic_journal::steps::{self, Course};
 use ic_journal::table;
 
-use crate::above::WorkflowState;
 use crate::kernel::Kernel;
 
 /// A refusal because of a closed run, with the command that finishes what closed it, unless a living process does; any other
@@ -26,7 +25,7 @@ pub fn explained(kernel: &Kernel, snapshot: &Snapshot<'_>, error: Diagnosis) -> 
                 ));
             }
             // What cannot be looked up leaves the refusal as it was.
-            match way_out(kernel, snapshot, &run) {
+            match way_out(snapshot, &run) {
                 Ok(Some(WayOut { what, command, .. })) => {
                     error.hint(format!("{what}: {command}")).detail("resume", command)
                 }
@@ -39,7 +38,7 @@ pub fn explained(kernel: &Kernel, snapshot: &Snapshot<'_>, error: Diagnosis) -> 
 
 /// What closed a run.
 pub struct WayOut {
-    /// `rollback`, `workflow` or `compensation`.
+    /// `rollback` or `compensation`.
     pub kind: &'static str,
     /// The rollback's id, else the run's.
     pub id: String,
@@ -50,7 +49,7 @@ pub struct WayOut {
 }
 
 /// What closed a run, and the command that resumes it. `None`: it is not closed.
-pub fn way_out(kernel: &Kernel, snapshot: &Snapshot<'_>, run_id: &RunId) -> ic_base::Result<Option<WayOut>> {
+pub fn way_out(snapshot: &Snapshot<'_>, run_id: &RunId) -> ic_base::Result<Option<WayOut>> {
     if run::get(snapshot, run_id)?.status != RunStatus::RollingBack {
         return Ok(None);
     }
@@ -64,21 +63,10 @@ pub fn way_out(kernel: &Kernel, snapshot: &Snapshot<'_>, run_id: &RunId) -> ic_b
         let command = steps::next_command(&rollback.id, &all);
         return Ok(Some(WayOut { kind: "rollback", id: rollback.id.to_string(), what, command }));
     }
-    let run = run_id.short();
-    let state = (kernel.above.workflow_state)(snapshot, run_id)?;
-    let is_of_workflow = state == Some(WorkflowState::RollingBack);
-    let (kind, what, command) = if is_of_workflow {
-        (
-            "workflow",
-            "its workflow is being rolled back; finish that",
-            format!("ic workflow resume {run} --yes"),
-        )
-    } else {
-        (
-            "compensation",
-            "its effects are being undone; finish that",
-            format!("ic compensation run {run} --yes"),
-        )
-    };
-    Ok(Some(WayOut { kind, id: run_id.to_string(), what, command }))
+    Ok(Some(WayOut {
+        kind: "compensation",
+        id: run_id.to_string(),
+        what: "its effects are being undone; finish that",
+        command: format!("ic compensation run {} --yes", run_id.short()),
+    }))
 }

@@ -8,7 +8,7 @@ use ic_phase::Run;
 use ic_saga::owner::OwnerLock;
 use ic_store::Snapshot;
 
-use crate::above::{Above, WorkflowState};
+use crate::above::Above;
 
 /// Whether an open run is that of a workflow without a living executor, or was made for a session. One in the middle of a rollback is not idle: it waits for a
 /// decision.
@@ -16,7 +16,7 @@ pub fn is_idle(above: &Above, store: &Path, snapshot: &Snapshot<'_>, run: &Run) 
     if (above.is_of_session)(snapshot, &run.id)? {
         return Ok(run.require_settled().is_ok());
     }
-    let is_of_workflow = (above.workflow_state)(snapshot, &run.id)? == Some(WorkflowState::Other);
+    let is_of_workflow = (above.has_workflow)(snapshot, &run.id)?;
     let is_settled = run.require_settled().is_ok();
     Ok(is_of_workflow && is_settled && OwnerLock::require_free(store, &run.id).is_ok())
 }

@@ -10,7 +10,7 @@ mod idle;
 mod kernel;
 pub mod worker;
 
-pub use above::{Above, StepLeft, WorkflowState};
+pub use above::{Above, StepLeft};
 pub use home::require_own_project;
 pub use idle::is_idle;
 pub use kernel::{Caller, Kernel};

@@ -84,7 +84,7 @@ pub fn advance(
 fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: Outcome) -> Result<Outcome> {
     if let Err(held) = OwnerLock::require_free(kernel.store(), &run.id) {
         // A run of no workflow is executed by nobody: that is a rollback, which has opened the run again and is about to end.
-        let is_executed = (kernel.above.workflow_state)(snapshot, &run.id)?.is_some();
+        let is_executed = (kernel.above.has_workflow)(snapshot, &run.id)?;
         if is_executed || held.code() != Code::WorkRunning {
             return Err(held);
         }

@@ -121,7 +121,7 @@ pub fn status(
         let mut unfinished = Vec::new();
         // What a living process does is not left unfinished: to resume it would be refused.
         if !is_executed {
-            unfinished.extend(unfinished::of_run(kernel, snapshot, run)?);
+            unfinished.extend(unfinished::of_run(snapshot, run)?);
             unfinished.extend(also(snapshot)?);
         }
         unfinished.extend(unfinished::rewinds(kernel, snapshot, run)?);

@@ -250,7 +250,7 @@ fn standing(snapshot: &Snapshot<'_>, run: &Run, points: Vec<Point>) -> Result<Ve
 /// Where a run was at the event `seq`.
 fn phase_at(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<String> {
     const MOVES: [&str; 6] =
-        ["run_created", "advance", "override", "rollback", "rollback_undone", "rollback_abandoned"];
+        ["run_created", "advance", "override", "rollback", "rollback_undone", "rollback_aborted"];
     let mut phase = run.chain.first().to_owned();
     ic_events::each_since(snapshot, Some(&run.id), run.seq - 1, i64::MAX, |event| {
         if event.seq > seq {

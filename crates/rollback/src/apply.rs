@@ -102,7 +102,7 @@ pub fn take_back(
     let rollback = Rollback::planned(plan, reason);
     let mut remembered = rollback.plan.to_json();
     // What it did besides is not in this row, and so cannot be undone with it.
-    remembered["made_by"] = json!("workflow");
+    remembered["made_by"] = json!("tasks");
     apply(tx, now, &rollback, id, &remembered).map(|_| ())
 }
 

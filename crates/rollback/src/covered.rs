@@ -103,7 +103,7 @@ impl Covered {
 
     /// Which refusals are passed: by this call, and by what was decided before.
     pub(super) fn force(&self, of_call: Force) -> Result<Force> {
-        Ok(of_call.or(self.choices()?.force()))
+        Ok(of_call.or(self.choices()?.force))
     }
 
     /// What of the tree goes back. Files and git are files alone where there is no git, or where it is not recorded.

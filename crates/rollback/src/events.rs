@@ -28,7 +28,7 @@ pub(super) fn step_event<'r>(
     if !course.is_back() {
         return Ok(event(remembered, event_type, kind));
     }
-    let payload = json!({ "step": kind.as_str(), "course": course.stored() });
+    let payload = json!({ "step": kind.as_str(), "course": course.as_str() });
     Ok(NewEvent { payload: Some(payload), ..event_back(snapshot, remembered, event_type, course)? })
 }
 
@@ -42,7 +42,7 @@ pub(super) fn event_back<'r>(
     let epoch = run::get(snapshot, &remembered.run_id)?.epoch;
     Ok(NewEvent {
         subject_id: Some(remembered.id.as_str()),
-        payload: Some(json!({ "course": course.stored() })),
+        payload: Some(json!({ "course": course.as_str() })),
         ..NewEvent::of(&remembered.run_id, epoch, event_type)
     })
 }

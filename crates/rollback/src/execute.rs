@@ -15,7 +15,7 @@
 //! safe. The run's own step is one transaction with its journal, so it has no middle. Between two steps an interruption stops; a failure
 //! stops, unless it is the first step of a way back that this call began: then it is as if that had not been begun.
 //!
-//! The course is kept with the last step: an older binary refuses the ledger (`newer_schema`) rather than go the wrong way.
+//! The course is kept with the last step.
 
 use ic_base::{Code, Diagnosis, Result, RollbackId};
 use ic_events::{EventType, NewEvent};
@@ -168,7 +168,7 @@ impl Drive<'_, '_> {
         let why = reason(error);
         let is_undo = before.status == RollbackStatus::Done;
         let (course, event_type) = if is_undo {
-            (Course::Undo, EventType::RollbackUndoAbandoned)
+            (Course::Undo, EventType::RollbackUndoAborted)
         } else {
             (Course::Abort, EventType::RollbackStopped)
         };

@@ -360,7 +360,7 @@ impl Counts {
         })
     }
 
-    /// Those of a plan that [`Plan::to_json`] made. A list that an older version did not keep counts nothing.
+    /// Those of a plan that [`Plan::to_json`] made.
     pub(super) fn of_json(plan: &Value) -> Self {
         let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
         Self {

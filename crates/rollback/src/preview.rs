@@ -144,14 +144,12 @@ fn hash(undone: &Undone, without_effects: bool) -> String {
     let tree: Vec<&str> = undone.tree.iter().map(|report| report.plan_hash.as_str()).collect();
     let data = undone.data.as_ref().map(|data| json!([data.database.to_string_lossy(), data.rows]));
     let effects: Vec<&str> = undone.effects.iter().map(|one| one.id.as_str()).collect();
-    let mut whole = json!({
+    let outside: Vec<_> = undone.outside.iter().map(OutsideChange::named).collect();
+    let whole = json!({
         "rollback": undone.remembered.id.as_str(), "status": undone.remembered.status.as_str(), "rest": undone.is_rest,
         "steps": steps, "tree": tree, "data": data, "effects": effects, "without_effects": without_effects,
+        "outside": outside,
     });
-    // Only where there is any: a plan that an older version printed is still the same.
-    if !undone.outside.is_empty() {
-        whole["outside"] = json!(undone.outside.iter().map(OutsideChange::named).collect::<Vec<_>>());
-    }
     ic_events::hex(&Sha256::digest(whole.to_string().as_bytes()).into())
 }
 

@@ -228,7 +228,7 @@ fn turn(
     let id = &remembered.id;
     let event_type = match course {
         Course::Undo => EventType::RollbackUndoBegun,
-        _ => EventType::RollbackAbandonBegun,
+        _ => EventType::RollbackAbortBegun,
     };
     let before = saga.write(|tx, now| {
         check(tx)?;
@@ -260,7 +260,7 @@ fn abort_undo(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>
         steps::set_course(tx, now, id, &all, Course::Reapply)?;
         table::set_status(tx, now, id, RollbackStatus::InProgress)?;
         let begun =
-            NewEvent { reason, ..event(remembered, EventType::RollbackUndoAbandoned, StepKind::Settle) };
+            NewEvent { reason, ..event(remembered, EventType::RollbackUndoAborted, StepKind::Settle) };
         ic_events::append(tx, now, &begun).map(|_| ())
     })
 }

@@ -53,8 +53,8 @@ pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
     .detail("steps", steps))
 }
 
-/// The event with which a rollback took the run back. Errors: `not_undoable` for one that a workflow made: it put files and
-/// effects back by itself.
+/// The event with which a rollback took the run back. Errors: `not_undoable` for one that a program's own tasks made: what
+/// undid their effects are functions of that program.
 pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<Event> {
     let mut settled = None;
     ic_events::each_since(snapshot, Some(&remembered.run_id), remembered.seq - 1, i64::MAX, |event| {
@@ -68,15 +68,15 @@ pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> R
         Diagnosis::new(Code::Corrupt, format!("No event says that the rollback {} was done.", remembered.id))
             .hint("run `ic events verify`")
     })?;
-    if remembered.plan["made_by"] == "workflow" {
+    if remembered.plan["made_by"] == "tasks" {
         return Err(Diagnosis::new(
             Code::NotUndoable,
-            format!("The rollback {} was made by the run's workflow, with its effects and files; it cannot be undone.", remembered.id.short()),
+            format!(
+                "The rollback {} was made by a program's own tasks; it cannot be undone.",
+                remembered.id.short()
+            ),
         )
-        .hint(format!(
-            "run the workflow again: ic workflow resume {}; the files alone: ic checkpoint undo --yes",
-            remembered.run_id.short()
-        )));
+        .hint("run the program again; the files alone: ic checkpoint undo --yes"));
     }
     Ok(settled)
 }
@@ -130,7 +130,7 @@ fn type_of(event: &Event) -> Result<EventType> {
 /// Errors: `run_changed` if anything but late reports, checkpoints and prompts that did nothing happened in the run since `seq`. Another rollback, and what
 /// it did, counts as nothing once it was taken back itself.
 pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, seq: Seq) -> Result<()> {
-    const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAbandoned];
+    const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAborted];
     if remembered.only().is_some() {
         return require_uncovered(snapshot, remembered);
     }
@@ -212,7 +212,7 @@ fn way_around(
     remembered: &RollbackRecord,
     later: Option<&RollbackRecord>,
 ) -> Result<String> {
-    if let Some(later) = later.filter(|later| later.plan["made_by"] != "workflow") {
+    if let Some(later) = later.filter(|later| later.plan["made_by"] != "tasks") {
         let verb = if later.status == RollbackStatus::Done { "undo" } else { "abort" };
         return Ok(format!("undo that first: ic rollback {verb} {} --yes", later.id.short()));
     }

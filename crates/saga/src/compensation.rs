@@ -12,9 +12,7 @@
 //! Armed before its effect is made, in the transaction that begins the step: a death between the two leaves one undo too many, never one
 //! too few. So an undo must be able to find nothing to do.
 //!
-//! Compatibility: `outcome_unknown` came with schema 14. The migration read it once from the error that older versions wrote, so no
-//! text decides anything any more. An older binary refuses a ledger of a newer schema (`newer_schema`) before it reads a row, so it never
-//! writes a row without the column.
+//! That the outcome of an undo is not known is a column of its own, `outcome_unknown`, because a redaction empties the error.
 
 mod marks;
 mod redact;

@@ -35,7 +35,7 @@ pub struct ProcessIdentity {
     /// When it started: clock ticks since boot. Without `/proc`, a number made from the time that `ps` shows.
     pub start_time: u64,
     /// The boot it belongs to, as the kernel names it, then the machine and the namespace whose numbers those are. Empty where there are no
-    /// such names; the boot alone where an older version wrote it.
+    /// such names.
     pub boot_id: String,
 }
 
@@ -108,7 +108,7 @@ impl ProcessIdentity {
         let (own_boot, own_place) = own.split_once(' ').unwrap_or((&own, ""));
         let (machine, space) = place.split_once(' ').unwrap_or((place, ""));
         let (own_machine, own_space) = own_place.split_once(' ').unwrap_or((own_place, ""));
-        // A machine that names neither, or an older version: the boot alone decides.
+        // A machine that names neither: the boot alone decides.
         let is_unnamed = place.is_empty();
         // The boot is of one machine, whose name may have changed since; each container has numbers of its own.
         if boot == own_boot && (is_unnamed || space == own_space) {

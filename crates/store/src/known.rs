@@ -24,15 +24,9 @@ impl Ledger {
         self.read(identity)
     }
 
-    /// Records that a store was found that knows this ledger as `id`.
-    ///
-    /// An id other than its own is taken only by a ledger that has no store yet: one that was restored from a backup of before it
-    /// had an id. Nothing is changed where a store is known already.
-    pub fn found_store(&self, id: &LedgerId) -> Result<()> {
-        self.write(|tx| {
-            tx.execute("UPDATE ledger SET id = $1, has_store = 1 WHERE has_store = 0", &[&id.as_str()])
-                .map(|_| ())
-        })?;
+    /// Records that a store was found that knows this ledger by its id.
+    pub fn found_store(&self) -> Result<()> {
+        self.write(|tx| tx.execute("UPDATE ledger SET has_store = 1 WHERE has_store = 0", &[]).map(|_| ()))?;
         self.keep_in_file();
         Ok(())
     }
@@ -58,7 +52,7 @@ fn identity(snapshot: &Snapshot<'_>) -> Result<Identity> {
 
 #[cfg(test)]
 mod tests {
-    use ic_base::{Context, LedgerId};
+    use ic_base::Context;
 
     use crate::connection::OpenOptions;
     use crate::ledger::Ledger;
@@ -78,12 +72,10 @@ mod tests {
         assert!(!id.has_store);
         assert_ne!(id.id, second.identity().unwrap().id);
         assert_eq!(open(&one).identity().unwrap(), id, "another opening changes nothing");
-        let theirs = LedgerId::from_ledger("theirs".to_owned());
-        second.found_store(&theirs).unwrap();
-        assert_eq!(second.identity().unwrap().id, theirs);
-        second.found_store(&id.id).unwrap();
-        assert_eq!(second.identity().unwrap().id, theirs, "it keeps the first");
-        let update = second.write(|tx| tx.execute("UPDATE ledger SET id = 'x'", &[]));
+        first.found_store().unwrap();
+        let known = first.identity().unwrap();
+        assert_eq!((&known.id, known.has_store), (&id.id, true));
+        let update = first.write(|tx| tx.execute("UPDATE ledger SET id = 'x'", &[]));
         assert!(update.is_err());
     }
 }

@@ -43,11 +43,8 @@ pub struct SideSchema {
     pub lock: &'static str,
     /// Asks for what distinguishes the one of that number, `?1`, from another of it, as a text.
     pub at_age: &'static str,
-    /// Asks for the id that the file got when it was made, which no other file of the same owner has. It fails in files that were made
-    /// before there were such ids: they have none.
+    /// Asks for the id that the file got when it was made, which no other file of the same owner has.
     pub made: &'static str,
-    /// What brings a database of version 1, 2, ... to the one after it.
-    pub upgrades: &'static [&'static str],
 }
 
 /// Whether a commit waits for the disk.
@@ -78,7 +75,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// Opens the database at `path`, and makes it (mode 0600) if there is none. One of an older version stays what it is.
+    /// Opens the database at `path`, and makes it (mode 0600) if there is none.
     ///
     /// Errors: `foreign_database`, `newer_schema`, `busy`, `corrupt`, `disk_full`, `permission_denied`.
     pub fn open(path: &Path, schema: &SideSchema, options: OpenOptions) -> Result<Self> {
@@ -114,26 +111,6 @@ impl Side {
         configure(&side.connection)?;
         side.check()?;
         Ok(side)
-    }
-
-    /// Brings it to the newest version of its schema, in one transaction.
-    pub fn upgrade(&self) -> Result<()> {
-        if self.is_newest()? {
-            return Ok(());
-        }
-        self.write(Durability::Synced, |_| {
-            // Another process may have been here meanwhile.
-            let version = usize::try_from(self.pragma("user_version")?).unwrap_or(usize::MAX);
-            for upgrade in self.schema.upgrades.iter().skip(version.saturating_sub(1)) {
-                self.batch(upgrade)?;
-            }
-            self.batch(&format!("PRAGMA user_version={}", self.schema.version))
-        })
-    }
-
-    /// Whether it has the newest version of its schema.
-    pub fn is_newest(&self) -> Result<bool> {
-        Ok(self.pragma("user_version")? >= self.schema.version)
     }
 
     /// Makes sure that it has a write-ahead log: a database that was moved into its place has none.
@@ -305,11 +282,6 @@ impl Side {
 
     fn require_room(&self) -> Result<()> {
         if self.alone.is_some() { Err(no_room(&self.path)) } else { Ok(()) }
-    }
-
-    fn batch(&self, sql: &str) -> Result<()> {
-        faults::statement(sql);
-        self.connection.execute_batch(sql).map_err(|e| diagnose(e, "changing the object store"))
     }
 
     fn execute(&self, sql: &str) -> Result<()> {

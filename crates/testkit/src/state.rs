@@ -135,7 +135,7 @@ pub fn ledger(db: &Path) -> String {
         ("compensations", "step, phase, ord, state, rolled_back_by IS NULL, child IS NULL"),
         ("rollbacks", "status, layers, from_phase, to_phase, include_target, reason, finished_at IS NULL"),
     ] {
-        let filter = if table == "rollbacks" { "WHERE status NOT IN ('undone', 'abandoned')" } else { "" };
+        let filter = if table == "rollbacks" { "WHERE status NOT IN ('undone', 'aborted')" } else { "" };
         let sql = format!("SELECT {columns} FROM {table} {filter} ORDER BY seq");
         let rows = ledger.read(|snapshot| {
             snapshot.query_all(&sql, &[], |row| {

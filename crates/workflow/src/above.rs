@@ -1,7 +1,7 @@
 //! What floors below ask about workflows.
 
 use ic_base::{CheckpointId, Result, RunId};
-use ic_kernel::{Above, StepLeft, WorkflowState};
+use ic_kernel::{Above, StepLeft};
 use ic_phase::Run;
 use ic_saga::process::ProcessIdentity;
 use ic_store::Snapshot;
@@ -10,13 +10,12 @@ use crate::table::{self, StepState};
 
 /// The answers of this crate, for a kernel whose runs may be of workflows.
 pub const ABOVE: Above =
-    Above { workflow_state, step_workers, steps_left, is_of_session: |_, _| Ok(false), needed_checkpoints };
+    Above { has_workflow, step_workers, steps_left, is_of_session: |_, _| Ok(false), needed_checkpoints };
 
-fn workflow_state(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<WorkflowState>> {
-    // The status alone: this is asked at every call that names no run.
-    let sql = "SELECT state = 'rolling_back' FROM workflows WHERE run_id = $1";
-    let found = snapshot.query_opt(sql, &[&run.as_str()], |row| row.get::<bool>(0))?;
-    Ok(found.map(|is_back| if is_back { WorkflowState::RollingBack } else { WorkflowState::Other }))
+fn has_workflow(snapshot: &Snapshot<'_>, run: &RunId) -> Result<bool> {
+    // No column of the row: this is asked at every call that names no run.
+    let sql = "SELECT 1 FROM workflows WHERE run_id = $1";
+    Ok(snapshot.query_opt(sql, &[&run.as_str()], |_| Ok(()))?.is_some())
 }
 
 fn step_workers(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<(String, ProcessIdentity)>> {

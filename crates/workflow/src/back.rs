@@ -3,7 +3,7 @@
 //! What is of workflows alone is here: which point is meant, and which layers a strategy names. Plan, refusals, journal, resume, abort and
 //! undo are those of `ic_rollback`.
 
-mod legacy;
+mod reopening;
 mod told;
 
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
@@ -17,7 +17,7 @@ use ic_rollback::{Layer, LayeredRequest, LayeredRollback, Layers, Refusal, Reque
 use ic_store::Snapshot;
 use ic_worktree::{Settings, Warning, Watch};
 
-pub(crate) use legacy::adopt;
+pub(crate) use reopening::adopt;
 
 use crate::flow::{Ui, workspace_here};
 use crate::may::{require_work, strategy_for};

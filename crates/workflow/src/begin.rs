@@ -111,8 +111,8 @@ pub fn run(
 /// Errors: `work_running` while another process executes it, `nothing_to_resume` when there is nothing to resume.
 pub fn resume(setup: &Setup<'_>, reference: &str, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
     setup.kernel.ledger.require_one_host("A workflow")?;
-    let (run, workflow) = setup.of(reference, overrides, &may_resume)?;
-    if is_unfinished(&run, &workflow) {
+    let run = setup.of(reference, overrides, &may_resume)?;
+    if is_unfinished(&run) {
         return setup.finish_rollback(&run, overrides, ui);
     }
     let mut flow = setup.take(&run.id, overrides, &may_resume)?;
@@ -145,11 +145,9 @@ pub fn rollback(
 ) -> Result<Report> {
     let Setup { kernel, settings, .. } = *setup;
     kernel.ledger.require_one_host("A workflow")?;
-    let may = |snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow| {
-        may_roll_back(snapshot, run, workflow, overrides)
-    };
-    let (run, workflow) = setup.of(reference, overrides, &may)?;
-    if is_unfinished(&run, &workflow) {
+    let may = |snapshot: &Snapshot<'_>, run: &Run, _: &Workflow| may_roll_back(snapshot, run, overrides);
+    let run = setup.of(reference, overrides, &may)?;
+    if is_unfinished(&run) {
         return setup.finish_rollback(&run, overrides, ui);
     }
     let is_running = |row: &StepRow| row.is_running();
@@ -218,14 +216,14 @@ pub fn is_rolling_back_a_failure(kernel: &Kernel, reference: &str) -> Result<boo
 
 impl<'k> Setup<'k> {
     /// The workflow that a call names, if `may` allows the call.
-    fn of(&self, reference: &str, overrides: &Overrides, may: May<'_>) -> Result<(Run, Workflow)> {
+    fn of(&self, reference: &str, overrides: &Overrides, may: May<'_>) -> Result<Run> {
         self.kernel.read(|snapshot| {
             let run = self.kernel.run(snapshot, reference)?;
             let workflow = table::get(snapshot, &run.id)?;
             let definition = workflow.parsed()?;
             check_strategy(&definition, &options(&definition, overrides, Some(&workflow.options)))?;
             may(snapshot, &run, &workflow)?;
-            Ok((run, workflow))
+            Ok(run)
         })
     }
 

@@ -1,4 +1,4 @@
-//! A rollback of a workflow that was begun, now or by an older version.
+//! A rollback of a workflow that was begun and not finished.
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_journal::table as rollbacks;
@@ -6,24 +6,18 @@ use ic_phase::{Run, RunStatus, point as points};
 use ic_store::Snapshot;
 
 use crate::options::Overrides;
-use crate::table::{State, Workflow};
 
 /// Whether a rollback of a workflow was begun and not finished.
-pub(crate) fn is_unfinished(run: &Run, workflow: &Workflow) -> bool {
-    run.status == RunStatus::RollingBack || workflow.state == State::RollingBack
+pub(crate) fn is_unfinished(run: &Run) -> bool {
+    run.status == RunStatus::RollingBack
 }
 
 /// Errors: `not_finished` if a call names another point than the rollback that was begun: half of that one is done.
-pub(crate) fn require_same_point(
-    snapshot: &Snapshot<'_>,
-    run: &Run,
-    workflow: &Workflow,
-    overrides: &Overrides,
-) -> Result<()> {
+pub(crate) fn require_same_point(snapshot: &Snapshot<'_>, run: &Run, overrides: &Overrides) -> Result<()> {
     let Some(to) = &overrides.to else { return Ok(()) };
     let begun = match rollbacks::unfinished_of(snapshot, &run.id)? {
         Some(rollback) => points::checkpoint_at(snapshot, &run.id, rollback.cut_seq)?,
-        None => workflow.options.to(),
+        None => None,
     };
     if begun.as_ref() == Some(to) {
         return Ok(());

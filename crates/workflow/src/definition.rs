@@ -98,12 +98,10 @@ pub enum Shell {
 }
 
 impl Shell {
-    /// The program and its arguments that run `text`. A workflow that began when a shell went past failing lines
-    /// (not `strict`) is resumed as it began.
-    pub fn argv(&self, text: &str, strict: bool) -> Vec<String> {
+    /// The program and its arguments that run `text`.
+    pub fn argv(&self, text: &str) -> Vec<String> {
         let before: &[&str] = match self {
-            Self::Sh if strict => &["sh", "-eu", "-c"],
-            Self::Sh => &["sh", "-c"],
+            Self::Sh => &["sh", "-eu", "-c"],
             Self::Bash => &["bash", "-euo", "pipefail", "-c"],
             Self::Own(argv) => return argv.iter().cloned().chain([text.to_owned()]).collect(),
         };

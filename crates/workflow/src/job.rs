@@ -225,7 +225,7 @@ impl Flow<'_> {
             at,
             program: match &step.run {
                 Run::Script { text, shell } => {
-                    let argv = shell.argv(text, self.workflow.options.strict);
+                    let argv = shell.argv(text);
                     Program::Argv(argv.into_iter().map(OsString::from).collect())
                 }
                 Run::Argv(argv) => Program::Argv(argv.iter().map(OsString::from).collect()),

@@ -10,7 +10,7 @@ use crate::options::Overrides;
 use crate::table::{self, State, StepState, Workflow};
 
 pub(crate) fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<()> {
-    if is_unfinished(run, workflow) {
+    if is_unfinished(run) {
         return Ok(());
     }
     let standing = table::steps(snapshot, &run.id, run.epoch)?;
@@ -33,14 +33,9 @@ pub(crate) fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow
     run.require_active()
 }
 
-pub(crate) fn may_roll_back(
-    snapshot: &Snapshot<'_>,
-    run: &Run,
-    workflow: &Workflow,
-    overrides: &Overrides,
-) -> Result<()> {
-    if is_unfinished(run, workflow) {
-        return require_same_point(snapshot, run, workflow, overrides);
+pub(crate) fn may_roll_back(snapshot: &Snapshot<'_>, run: &Run, overrides: &Overrides) -> Result<()> {
+    if is_unfinished(run) {
+        return require_same_point(snapshot, run, overrides);
     }
     if run.status != RunStatus::Completed {
         run.require_active()?;
@@ -62,5 +57,5 @@ pub(crate) fn require_work(snapshot: &Snapshot<'_>, run: &Run) -> Result<()> {
 }
 
 pub(crate) fn strategy_for(workflow: &Workflow, overrides: &Overrides) -> Strategy {
-    overrides.strategy.unwrap_or_else(|| workflow.options.restores())
+    overrides.strategy.unwrap_or(workflow.options.strategy)
 }

@@ -40,9 +40,6 @@ pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Op
         on_failure: overrides.on_failure.or(definition.on_failure),
         strategy: overrides.strategy.or(known).unwrap_or(Strategy::Full),
         jobs: overrides.jobs.or(before.map(|before| before.jobs)).unwrap_or(1).max(1),
-        force: false,
-        strict: before.is_none_or(|before| before.strict),
-        to: None,
     }
 }
 

@@ -55,9 +55,9 @@ pub fn point(kernel: &Kernel, reference: &str, checkpoint: &str) -> Result<Point
         let found = record::resolve(snapshot, checkpoint)?;
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
-        if is_unfinished(&run, &workflow) {
+        if is_unfinished(&run) {
             let overrides = Overrides { to: Some(found.id.clone()), ..Overrides::default() };
-            require_same_point(snapshot, &run, &workflow, &overrides)?;
+            require_same_point(snapshot, &run, &overrides)?;
             return Ok(Point { steps: Vec::new(), phase: run.phase, checkpoint: found, is_first: false });
         }
         before(snapshot, &run, &workflow, &found.id)

@@ -61,7 +61,7 @@ pub fn preview(
         let workflow = table::get(snapshot, &run.id)?;
         let definition = workflow.parsed()?;
         check_strategy(&definition, &options(&definition, overrides, Some(&workflow.options)))?;
-        may_roll_back(snapshot, &run, &workflow, overrides)?;
+        may_roll_back(snapshot, &run, overrides)?;
         let unfinished = match rollbacks::unfinished_of(snapshot, &run.id)? {
             Some(rollback) => {
                 let steps = steps::of_rollback(snapshot, &rollback.id)?;

@@ -151,8 +151,6 @@ impl From<State> for Status {
             State::Running => Self::Running,
             State::Stopped => Self::Stopped,
             State::Failed => Self::Failed,
-            State::RollingBack => Self::RollingBack,
-            State::RolledBack => Self::RolledBack,
             State::Completed => Self::Completed,
         }
     }

@@ -9,7 +9,7 @@ use ic_store::Snapshot;
 
 use crate::definition::{Action, Definition};
 use crate::report::{EffectUndone, Report, Status, StepReport};
-use crate::table::{self, State, StepRow, StepState, Tried, Workflow};
+use crate::table::{self, State, StepRow, StepState, Tried};
 
 /// How far a workflow is. Nothing is written.
 pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
@@ -17,7 +17,7 @@ pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
         let definition = workflow.parsed()?;
-        let (steps, has_rolled_back) = steps_of(snapshot, &run, &workflow, &definition)?;
+        let (steps, has_rolled_back) = steps_of(snapshot, &run, &definition)?;
         let mut report = Report::of(&workflow, steps);
         // A rollback does not write the workflow's row: that steps are to be run again says it.
         if has_rolled_back && report.status != Status::RollingBack {
@@ -59,7 +59,7 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
         }));
     }
     // To advance such a run by hand would leave out what its steps do.
-    let message = if workflow.state == State::RolledBack || is_rolled_back(snapshot, run)? {
+    let message = if is_rolled_back(snapshot, run)? {
         format!("the workflow {} was rolled back", workflow.name)
     } else {
         match (workflow.state, &workflow.failed_step) {
@@ -74,7 +74,7 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
                 format!("the workflow {} ended without the step {step}{why}", workflow.name)
             }
             (State::Failed, None) => format!("the workflow {} ended without all of its steps", workflow.name),
-            (State::RollingBack | State::RolledBack | State::Completed, _) => return Ok(None),
+            (State::Completed, _) => return Ok(None),
         }
     };
     let command = format!("ic workflow resume {}", run.id.short());
@@ -109,20 +109,13 @@ fn is_rolled_back(snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
 /// While the workflow goes on, what does not stand is to come. Once it was rolled back, what was tried is what there is to tell:
 /// a step of the last try as it ended, and one that ended well in any try as rolled back,
 /// unless its effect was passed over.
-fn steps_of(
-    snapshot: &Snapshot<'_>,
-    run: &Run,
-    workflow: &Workflow,
-    definition: &Definition,
-) -> Result<(Vec<StepReport>, bool)> {
+fn steps_of(snapshot: &Snapshot<'_>, run: &Run, definition: &Definition) -> Result<(Vec<StepReport>, bool)> {
     let standing = table::steps(snapshot, &run.id, run.epoch)?;
     let tried = table::tried(snapshot, &run.id)?;
     let effects = ic_saga::compensation::list(snapshot, &run.id)?;
     let last_try = tried.iter().map(|tried| tried.epoch).max();
     // A rollback raises the epoch, and the next step that begins has it.
-    let is_back = matches!(workflow.state, State::RollingBack | State::RolledBack)
-        || run.status == RunStatus::RollingBack
-        || last_try.is_some_and(|last| last < run.epoch);
+    let is_back = run.status == RunStatus::RollingBack || last_try.is_some_and(|last| last < run.epoch);
     let is_told = |tried: &&Tried| Some(tried.epoch) == last_try || tried.is_back();
     let mut has_rolled_back = false;
     let steps = definition.steps.iter().map(|step| {

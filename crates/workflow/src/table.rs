@@ -10,9 +10,8 @@
 //! A step is `running` in the transaction that arms its undo, before its command starts. An executor that died leaves it so; who resumes looks
 //! at the process that the row names before it is tried again.
 //!
-//! Compatibility: an older binary refuses a ledger of a newer schema (`newer_schema`). A workflow is resumed with the definition in its row,
-//! and options that came later have the default under which it began (`strict`, `force`). The states `rolling_back` and `rolled_back` are of
-//! versions whose rollbacks had no journal: they are read, and not written any more. An unknown word in a row is `corrupt`.
+//! Compatibility: a workflow is resumed with the definition and the options in its row. That it is being rolled back, its run says; that it
+//! was rolled back, the marks on the work of its steps. An unknown word in a row is `corrupt`.
 
 mod tried;
 
@@ -36,10 +35,6 @@ ic_base::words! {
         Stopped = "stopped",
         /// It came to its end, without the steps that failed.
         Failed = "failed",
-        /// It is being rolled back, by a version whose rollbacks had no journal. Today the run says it.
-        RollingBack = "rolling_back",
-        /// It was rolled back, by such a version. Today its steps say it: their work is marked.
-        RolledBack = "rolled_back",
         /// Every step succeeded.
         Completed = "completed",
     }
@@ -73,31 +68,6 @@ pub struct Options {
     pub strategy: Strategy,
     /// How many steps may run at once.
     pub jobs: usize,
-    /// Whether a rollback that a version without a journal began was forced; today's have theirs.
-    #[serde(default)]
-    pub force: bool,
-    /// Whether the shells of its steps end at the first line that fails. Workflows that began before they did have no such field,
-    /// and are resumed as they began.
-    #[serde(default)]
-    pub strict: bool,
-    /// The checkpoint that such a rollback goes back to; none: to before the first step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-}
-
-impl Options {
-    /// The checkpoint that a rollback goes back to, if it does not go back to before the first step.
-    pub(crate) fn to(&self) -> Option<CheckpointId> {
-        self.to.clone().map(CheckpointId::from_ledger)
-    }
-
-    /// What a rollback restores. What names its point means all that came after, not the failed step alone.
-    pub(crate) fn restores(&self) -> Strategy {
-        match self.strategy {
-            Strategy::Partial if self.to.is_some() => Strategy::Full,
-            strategy => strategy,
-        }
-    }
 }
 
 /// A workflow that was started.

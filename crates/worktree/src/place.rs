@@ -1,10 +1,9 @@
 //! Which object store belongs to a ledger, and how it comes by it.
 //!
 //! A store lies beside its ledger under the whole name of the ledger's file, and knows the ledger by its id: two ledgers in one
-//! directory never share content, and a store that was put in the place of another is not used. What earlier versions kept
-//! under the name without its ending, so that `team.1` and `team.2` shared it, goes to each of them at its first opening: moved
-//! where one ledger alone has it, else by a copy of what the ledger refers to. Each step leaves one whole store for each ledger,
-//! here or there, so that a crash between two of them is settled by the next opening.
+//! directory never share content, and a store that was put in the place of another is not used. The store of a ledger that got another
+//! name is found by its id at the next opening: it is moved, or copied where the ledger is a copy of one that is still there. Each step
+//! leaves one whole store for each ledger, here or there, so that a crash between two of them is settled by the next opening.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,7 +14,6 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, LedgerId, Result};
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::objects::Objects;
-use ic_checkpoint::record;
 use ic_checkpoint::restore::journal;
 use ic_kernel::Kernel;
 use ic_store::{DATABASE_SIDE_SUFFIXES, Identity, OpenOptions, Side, faults, is_ledger, path_bytes};
@@ -37,14 +35,6 @@ pub fn objects_path(ledger: &Path) -> PathBuf {
 pub(super) fn store_of(ledger: &Path) -> PathBuf {
     match ledger.file_name() {
         Some(name) if name != USUAL => ledger.with_file_name([name, OsStr::new(STORE)].join(OsStr::new("."))),
-        _ => ledger.with_file_name(STORE),
-    }
-}
-
-/// Where earlier versions kept it: by the name without its ending.
-fn earlier_store_of(ledger: &Path) -> PathBuf {
-    match ledger.file_stem() {
-        Some(stem) if stem != "ic" => ledger.with_file_name([stem, OsStr::new(STORE)].join(OsStr::new("."))),
         _ => ledger.with_file_name(STORE),
     }
 }
@@ -79,20 +69,19 @@ pub(super) fn open(kernel: &Kernel, options: OpenOptions) -> Result<Objects> {
     if !Side::exists(&path) {
         bring(kernel, &identity, &path, options)?;
     }
-    let objects = Objects::open_as_it_is(&path, options)?;
+    let objects = Objects::open(&path, options)?;
     let owner = match objects.owner()? {
         Some(owner) => owner,
         // The store first, then the ledger: a crash in between leaves a store that knows a ledger, and not the other way round.
         None => objects.claim(&identity.id)?,
     };
-    if owner != identity.id && (identity.has_store || !holds_any(kernel, &objects)?) {
+    if owner != identity.id {
         let error = foreign(kernel, &path, &owner);
         objects.leave();
         return Err(error);
     }
     if !identity.has_store {
-        // One that was restored from a backup of before there were ids takes the id that its store knows it by.
-        kernel.ledger.found_store(&owner)?;
+        kernel.ledger.found_store()?;
         objects.use_log()?;
     }
     Ok(objects)
@@ -104,7 +93,7 @@ pub fn look(kernel: &Kernel, options: OpenOptions) -> Result<Option<Objects>> {
     let Some(objects) = Objects::look(&path, options)? else { return Ok(None) };
     let identity = kernel.ledger.identity()?;
     match objects.owner()? {
-        Some(owner) if owner != identity.id && identity.has_store => {
+        Some(owner) if owner != identity.id => {
             objects.leave();
             Err(foreign(kernel, &path, &owner))
         }
@@ -115,7 +104,7 @@ pub fn look(kernel: &Kernel, options: OpenOptions) -> Result<Option<Objects>> {
 /// Whether content of the ledger waits under another name, to be taken along by the next opening.
 pub(super) fn is_elsewhere(kernel: &Kernel, options: OpenOptions) -> Result<bool> {
     let own = objects_path(kernel.ledger.path());
-    Ok(!sources(kernel, &kernel.ledger.identity()?, &own, options).is_empty())
+    Ok(!sources(&kernel.ledger.identity()?, &own, options).is_empty())
 }
 
 fn foreign(kernel: &Kernel, path: &Path, owner: &LedgerId) -> Diagnosis {
@@ -135,19 +124,9 @@ fn foreign(kernel: &Kernel, path: &Path, owner: &LedgerId) -> Diagnosis {
     .detail("belongs_to", owner.as_str())
 }
 
-/// Whether a store holds a checkpoint that the ledger knows.
-fn holds_any(kernel: &Kernel, objects: &Objects) -> Result<bool> {
-    for checkpoint in kernel.read(record::all_kept)? {
-        if objects.has(&checkpoint.tree)? && objects.has(&checkpoint.manifest)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Brings the ledger's content from where an earlier version, or another name of the ledger, left it.
+/// Brings the ledger's content from where another name of the ledger left it.
 fn bring(kernel: &Kernel, identity: &Identity, own: &Path, options: OpenOptions) -> Result<()> {
-    for source in sources(kernel, identity, own, options) {
+    for source in sources(identity, own, options) {
         // Nobody captures into it, sweeps it or takes from it meanwhile.
         let _lock = lock::store(&source, Mode::Exclusive, options.busy_timeout)?;
         if Side::exists(own) {
@@ -155,35 +134,25 @@ fn bring(kernel: &Kernel, identity: &Identity, own: &Path, options: OpenOptions)
         }
         // Whoever held the lock before may have taken it along.
         let Some(objects) = Objects::look(&source, options)? else { continue };
-        let owner = objects.owner()?;
-        Objects::forget_copy(own)?;
-        let is_free = owner.as_ref().is_none_or(|owner| *owner == identity.id);
-        // What others had in it is none of this ledger's, though they have theirs by now.
-        if is_free && others(kernel, &source, own)?.is_empty() {
-            return take(objects, identity, own);
-        }
-        let live = needs::readable(kernel, &objects)?;
-        if live.is_empty() && !is_free {
+        if objects.owner()?.as_ref() != Some(&identity.id) {
             objects.leave();
             continue;
         }
+        Objects::forget_copy(own)?;
+        if others(kernel, &source, own)?.is_empty() {
+            return take(objects, own);
+        }
+        let live = needs::readable(kernel, &objects)?;
         let copied = objects.copy_to(own, &live, &identity.id, options);
         objects.leave();
-        copied?;
-        if is_free && needed_by(kernel, &source, own)?.is_empty() {
-            // All have theirs. What is left of it would keep what one of them purges.
-            ic_store::remove_side(&source)?;
-            forget(&source)?;
-        }
-        return Ok(());
+        return copied;
     }
     Ok(())
 }
 
 /// Moves a store that the ledger has alone.
-fn take(objects: Objects, identity: &Identity, own: &Path) -> Result<()> {
+fn take(objects: Objects, own: &Path) -> Result<()> {
     let source = objects.path().to_owned();
-    objects.claim(&identity.id)?;
     // Caches before the store: without it they are ignored, and with it they are right.
     faults::step("-- moving the caches");
     match fs::rename(source.with_extension("cache"), own.with_extension("cache")) {
@@ -211,19 +180,12 @@ fn forget(store: &Path) -> Result<()> {
         .while_doing(|| format!("removing what belonged to {}", store.display()))
 }
 
-/// Stores that may hold the ledger's content: where earlier versions kept it, and those beside it that know its id (the ledger was
-/// renamed).
-fn sources(kernel: &Kernel, identity: &Identity, own: &Path, options: OpenOptions) -> Vec<PathBuf> {
-    let given = kernel.ledger.path();
+/// Stores beside the ledger's place that know its id: the ledger was renamed, or copied.
+fn sources(identity: &Identity, own: &Path, options: OpenOptions) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for earlier in [earlier_store_of(&real(given)), earlier_store_of(given)] {
-        if earlier != own && !found.contains(&earlier) && Side::exists(&earlier) {
-            found.push(earlier);
-        }
-    }
     for (path, _) in files_beside(own) {
         let is_store = path.as_os_str().as_encoded_bytes().ends_with(STORE.as_bytes());
-        if is_store && path != own && !found.contains(&path) {
+        if is_store && path != own {
             let looked = Objects::look(&path, options).ok().flatten();
             if let Some(objects) = looked {
                 if objects.owner().is_ok_and(|owner| owner.as_ref() == Some(&identity.id)) {
@@ -236,7 +198,7 @@ fn sources(kernel: &Kernel, identity: &Identity, own: &Path, options: OpenOption
     found
 }
 
-/// The other ledgers beside it whose store it is, by the rule of now or by the earlier one. `own`: the store of the ledger that asks.
+/// The other ledgers beside it whose store it is. `own`: the store of the ledger that asks.
 fn others(kernel: &Kernel, store: &Path, own: &Path) -> Result<Vec<PathBuf>> {
     // To open and close a file that SQLite has open in this process ends SQLite's locks on it, and another process takes the ledger for
     // unused: <https://sqlite.org/howtocorrupt.html>, 2.2. So neither the ledger is looked into, under whatever name, nor its side files.
@@ -246,34 +208,17 @@ fn others(kernel: &Kernel, store: &Path, own: &Path) -> Result<Vec<PathBuf>> {
     let mut others = Vec::new();
     for (path, is_file) in files_beside(store) {
         let theirs = store_of(&path);
-        let is_theirs = theirs == store || earlier_store_of(&path) == store;
         if is_file
             && theirs != own
             && !is_side(&path)
             && inode(&path) != asking
-            && is_theirs
+            && theirs == store
             && is_ledger(&path).while_doing(|| format!("looking at {}", path.display()))?
         {
             others.push(path);
         }
     }
     Ok(others)
-}
-
-/// Those of the others that have none of their own yet, or no other.
-fn needed_by(kernel: &Kernel, store: &Path, own: &Path) -> Result<Vec<PathBuf>> {
-    let mut needed_by = others(kernel, store, own)?;
-    needed_by.retain(|ledger| {
-        let theirs = store_of(ledger);
-        theirs == store || !Side::exists(&theirs)
-    });
-    Ok(needed_by)
-}
-
-/// Ledgers beside this one that have not taken their content out of its store yet: nothing may be swept until they have.
-pub(super) fn waiting_for_theirs(kernel: &Kernel) -> Result<Vec<PathBuf>> {
-    let own = objects_path(kernel.ledger.path());
-    needed_by(kernel, &own, &own)
 }
 
 /// What lies in the directory of a store, each with whether it is a file.
@@ -300,7 +245,7 @@ mod tests {
     use ic_phase::resolve::Project;
     use ic_store::{Lookup, OpenOptions};
 
-    use super::{Kernel, earlier_store_of, store_of, waiting_for_theirs};
+    use super::{Kernel, objects_path, others, store_of};
 
     /// The locks of this process on a file, as `/proc/locks` shows them (proc(5)); `None` where there is none.
     fn locks(path: &Path) -> Option<Vec<String>> {
@@ -331,7 +276,8 @@ mod tests {
             return;
         };
         assert!(!of_db.is_empty() && !of_index.is_empty(), "an open ledger holds locks");
-        assert!(waiting_for_theirs(&kernel).unwrap().is_empty());
+        let own = objects_path(&db);
+        assert!(others(&kernel, &own, &own).unwrap().is_empty());
         assert_eq!((locks(&db), locks(&index)), (Some(of_db), Some(of_index)));
     }
 
@@ -343,8 +289,5 @@ mod tests {
         assert_eq!(stores.len(), names.len(), "{stores:?}");
         assert_eq!(store_of(Path::new("/s/ic.db")), Path::new("/s/objects.db"));
         assert_eq!(store_of(Path::new("/s/team.1")), Path::new("/s/team.1.objects.db"));
-        // As it was.
-        assert_eq!(earlier_store_of(Path::new("/s/ic.bak")), Path::new("/s/objects.db"));
-        assert_eq!(earlier_store_of(Path::new("/s/team.1")), Path::new("/s/team.objects.db"));
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_checkpoint::capture::{self, Progress};
-use ic_checkpoint::diff::{self, Change, Difference, Finder, State};
+use ic_checkpoint::diff::{self, Difference, Finder, State};
 use ic_checkpoint::lock::Mode;
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record::{self, Checkpoint, Filter};
@@ -36,8 +36,6 @@ pub struct Changes {
     pub before: Option<Hash>,
     /// The newer.
     pub after: Hash,
-    /// Both say whose files are and which attributes they have.
-    pub attributes: bool,
 }
 
 /// What two checkpoints, or one and the tree, are compared by.
@@ -124,13 +122,7 @@ pub fn changes_of(
     changes: Changes,
     visit: &mut dyn FnMut(Difference) -> Result<()>,
 ) -> Result<()> {
-    diff::diff(&workspace.objects, changes.before.as_ref(), Some(&changes.after), &mut |difference| {
-        // What an older version did not look at is no change.
-        if !changes.attributes && difference.change() == Some(Change::Attributes) {
-            return Ok(());
-        }
-        visit(difference)
-    })
+    diff::diff(&workspace.objects, changes.before.as_ref(), Some(&changes.after), visit)
 }
 
 /// The trees of two checkpoints; without `to`, the second is the working tree as it is now. `paths`: what the caller asks of, from the
@@ -162,16 +154,10 @@ pub fn diff(
         let now = workspace.kernel.context.now();
         capture::look(&workspace.objects, root, now, &workspace.options(), progress)?.root
     };
-    let both = (|| {
-        let mut attributes = Manifest::read(&workspace.objects, &from.manifest)?.attributes;
-        if let Some(to) = &to {
-            attributes &= Manifest::read(&workspace.objects, &to.manifest)?.attributes;
-        }
-        Ok((attributes, named::passed_over(workspace, paths, &from.tree, &after)?))
-    })();
+    let passed = named::passed_over(workspace, paths, &from.tree, &after);
     let read: Vec<&CheckpointId> = [&from].into_iter().chain(&to).map(|one| &one.id).collect();
-    let (attributes, skipped) = unless_pruned(workspace, &read, both)?;
-    let changes = Changes { before: Some(from.tree), after, attributes };
+    let skipped = unless_pruned(workspace, &read, passed)?;
+    let changes = Changes { before: Some(from.tree), after };
     Ok(Compared { from, to, changes, skipped })
 }
 

@@ -325,7 +325,7 @@ pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> 
                 objects_path.display(),
                 kept.len()
             );
-            // One that an earlier version, or another name of the ledger, left is taken along by the next capture.
+            // One that another name of the ledger left is taken along by the next capture.
             return Ok(if place::is_elsewhere(kernel, options)? {
                 (true, "to be moved".to_owned())
             } else {

@@ -280,7 +280,7 @@ impl Workspace<'_> {
         let plan = planned::read_plan(self, &restore)?;
         let git = self.settle_git(&restore, &target)?;
         apply::sweep(&RootDir::open(&self.root)?, &plan, &restore.id);
-        // An older version recorded first that it was prepared, and then that it began.
+        // It goes on: the row says when.
         self.kernel.write_late_too(|tx, now| journal::begin(tx, now, &restore.id))?;
         let done = self.carry_out(&restore.id, &target, &plan, git.as_ref(), None, watch)?;
         Ok(Some(Settled { restore, target, plan, git, done }))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, Timestamp, shell_word};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Timestamp};
 use ic_checkpoint::lock::{self, Mode};
 use ic_checkpoint::objects::Swept;
 use ic_checkpoint::record::{self, Checkpoint};
@@ -207,18 +207,14 @@ impl Workspace<'_> {
             record::all_kept(tx)
         })?;
         self.forget_refs(&left)?;
-        let swept = match place::waiting_for_theirs(self.kernel)?.first() {
-            Some(other) => Err(shared_with(other)),
-            None => self.sweep(&left, grace, live),
-        };
-        match swept {
+        match self.sweep(&left, grace, live) {
             Ok(mut swept) => {
                 swept.bytes += copies.bytes;
                 Ok((swept, Vec::new()))
             }
             // The checkpoints are marked, and that is what was asked for. Of a damaged store nothing is taken away: what a
             // directory that cannot be read names may be all that is left of it.
-            Err(error) if matches!(error.code(), Code::Corrupt | Code::StoreShared) => {
+            Err(error) if error.code() == Code::Corrupt => {
                 Ok((Swept { objects: 0, bytes: copies.bytes }, vec![not_swept(&error)]))
             }
             Err(error) => Err(error),
@@ -281,15 +277,6 @@ impl Workspace<'_> {
         }
         Ok(())
     }
-}
-
-/// Another ledger has content in the store, and none of its own yet.
-fn shared_with(other: &std::path::Path) -> Diagnosis {
-    let path = other.display().to_string();
-    Diagnosis::new(Code::StoreShared, format!("{path} has its content in this store, too.")).hint(format!(
-        "let that ledger move it: ic --db {} checkpoint list; or move it away",
-        shell_word(&path)
-    ))
 }
 
 fn not_swept(error: &Diagnosis) -> Warning {

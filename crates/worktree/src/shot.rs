@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
 use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions, Seen};
-use ic_checkpoint::diff::{self, Change};
+use ic_checkpoint::diff;
 use ic_checkpoint::git::{self, Asked, Before, Clean, Look};
 use ic_checkpoint::manifest::{Changed, Manifest, PathText};
 use ic_checkpoint::objects::Writer;
@@ -259,19 +259,12 @@ impl Workspace<'_> {
             None => None,
             Some(parent) => {
                 let mut changes = Vec::new();
-                let (mut is_dressed, mut knows) = (false, true);
                 diff::diff(&self.objects, Some(&parent.tree), Some(&captured.root), &mut |difference| {
                     if let Some(change) = difference.change() {
-                        is_dressed |= change == Change::Attributes;
                         changes.push(Changed::new(difference.path, change));
                     }
                     Ok(())
                 })?;
-                if is_dressed {
-                    knows = Manifest::read(&self.objects, &parent.manifest)?.attributes;
-                }
-                // What an older version did not look at is no change.
-                changes.retain(|one| knows || one.change != Change::Attributes.as_str());
                 Some(changes)
             }
         };
@@ -286,8 +279,7 @@ impl Workspace<'_> {
             nested_git: captured.nested_git.iter().cloned().map(PathText).collect(),
             changes,
             git: None,
-            attributes: true,
-            work_trees: Some(self.work_trees(captured)),
+            work_trees: self.work_trees(captured),
             repositories: self.repositories(captured),
         };
         Ok((manifest, has_changed_gaps))
@@ -325,7 +317,7 @@ impl Shot {
 
     /// Whether a checkpoint shows the same tree and the same state of git.
     pub fn is_as(&self, checkpoint: &Checkpoint) -> bool {
-        let is_same = checkpoint.tree == self.captured.root && checkpoint.git_hash == Some(self.git_hash);
+        let is_same = checkpoint.tree == self.captured.root && checkpoint.git_hash == self.git_hash;
         is_same && checkpoint.complete == self.captured.is_complete()
     }
 

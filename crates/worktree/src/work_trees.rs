@@ -21,8 +21,8 @@ impl Workspace<'_> {
         all.into_iter().cloned().map(PathText).collect()
     }
 
-    /// The other work trees that a restore of `target` leaves alone though there is a difference: made or removed since, or held by a
-    /// checkpoint of an older version. Each with what is to be known of it.
+    /// The other work trees that a restore of `target` leaves alone though there is a difference: made or removed since, or held by
+    /// a checkpoint from before it became a work tree. Each with what is to be known of it.
     pub(super) fn left_work_trees(
         &self,
         target: &Checkpoint,
@@ -34,18 +34,18 @@ impl Workspace<'_> {
         let now: BTreeSet<PathText> = self.work_trees(captured).into_iter().collect();
         let registered = places.registered().iter().cloned().map(PathText);
         let all: BTreeSet<PathText> =
-            now.iter().cloned().chain(registered).chain(then.iter().flatten().cloned()).collect();
+            now.iter().cloned().chain(registered).chain(then.iter().cloned()).collect();
         let mut finder = Finder::unveiled(&self.objects, &target.tree)?;
         let mut left = Vec::new();
         for path in all.into_iter().filter(|path| concerns(limits, is_without, &path.0)) {
             let is_below = !path.0.starts_with(b"/");
             let held = if is_below { finder.find(&path.0)? } else { None };
-            let was = match &then {
-                _ if held.is_some_and(|state| state.is_content()) => Then::Held,
-                Some(then) if then.contains(&path) => Then::WorkTree,
-                Some(_) => Then::Nothing,
-                None if is_below => Then::Nothing,
-                None => Then::Unknown,
+            let was = if held.is_some_and(|state| state.is_content()) {
+                Then::Held
+            } else if then.contains(&path) {
+                Then::WorkTree
+            } else {
+                Then::Nothing
             };
             if let Some(why) = why(&places, (target, &path), now.contains(&path), was) {
                 left.push((path, why));
@@ -62,8 +62,6 @@ enum Then {
     /// Files, which the checkpoint holds.
     Held,
     Nothing,
-    /// An older version did not look.
-    Unknown,
 }
 
 /// Whether a restore that is limited so would say anything of a path.
@@ -81,7 +79,7 @@ fn why(places: &Places, (target, path): (&Checkpoint, &PathText), is_now: bool, 
     let shown = shell_word(&full.to_string_lossy());
     let is_there = full.is_dir();
     let why = match (is_now, was) {
-        (true, Then::WorkTree) | (_, Then::Unknown) | (false, Then::Nothing) => return None,
+        (true, Then::WorkTree) | (false, Then::Nothing) => return None,
         // Of a directory that is gone, git has a record alone.
         (true, Then::Nothing) if !is_there => return None,
         (true, Then::Nothing) => format!(

@@ -265,7 +265,7 @@ fn a_step_that_failed_keeps_its_key_when_it_is_resumed() {
     }
 }
 
-/// Changes rows of the ledger, as a damaged disk or an older program could have left them.
+/// Changes rows of the ledger, as a damaged disk could have left them.
 fn damage(project: &Project, sql: &str) {
     project.cli.sql(sql);
 }
@@ -296,14 +296,13 @@ steps:
     }
 }
 
-/// Rows of earlier versions have fewer fields, and the same words.
 #[test]
-fn what_an_earlier_version_decided_is_read() {
+fn what_was_decided_is_read_from_the_row() {
     for (strategy, error) in [("full", ""), ("files-only", ""), ("git-only", "git_unsupported")] {
         let project = project("name: old\nsteps: [{id: one, phase: first, run: 'exit 1'}]\n");
         run(&project, "--on-failure stop", 1);
-        let old = format!(r#"{{"on_failure":"stop","strategy":"{strategy}","jobs":1}}"#);
-        damage(&project, &format!("UPDATE workflows SET options = '{old}'"));
+        let decided = format!(r#"{{"on_failure":"stop","strategy":"{strategy}","jobs":1}}"#);
+        damage(&project, &format!("UPDATE workflows SET options = '{decided}'"));
         let outcome = project.run("workflow rollback --dry-run --json");
         if error.is_empty() {
             assert_eq!(outcome.json()["strategy"], strategy, "{outcome:?}");

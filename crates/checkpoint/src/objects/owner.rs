@@ -15,25 +15,20 @@ use super::write::keep;
 const AT_ONCE: usize = 16;
 
 impl Objects {
-    /// Opens the store in the file `path` to look at it; `None` if there is none. Nothing is made and nothing is upgraded.
+    /// Opens the store in the file `path` to look at it; `None` if there is none. Nothing is made.
     pub fn look(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
-        if Side::exists(path) { Self::open_as_it_is(path, options).map(Some) } else { Ok(None) }
+        if Side::exists(path) { Self::open(path, options).map(Some) } else { Ok(None) }
     }
 
     /// The ledger that the store belongs to; `None` if none has claimed it.
     pub fn owner(&self) -> Result<Option<LedgerId>> {
-        let side = self.side();
-        if !side.is_newest()? {
-            return Ok(None);
-        }
-        side.read(|snapshot| {
+        self.side().read(|snapshot| {
             snapshot.query_opt("SELECT ledger FROM store", &[], |row| row.get(0).map(LedgerId::from_ledger))
         })
     }
 
     /// Claims a store that no ledger has, and returns whose it is then: another process may have been faster.
     pub fn claim(&self, ledger: &LedgerId) -> Result<LedgerId> {
-        self.side().upgrade()?;
         let owner = self.side().write(Durability::Synced, |tx| {
             tx.execute(
                 "INSERT INTO store (one, ledger) VALUES (1, $1) ON CONFLICT (one) DO NOTHING",

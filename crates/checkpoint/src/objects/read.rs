@@ -19,8 +19,8 @@ const RECENT_PACKS: usize = 48;
 /// So many bytes of packs are held at most, and one pack in any case: some are four times as large as those of directories.
 const RECENT_BYTES: usize = 12 << 20;
 
-/// Where an object lies that was purged: nowhere, and it is not kept again. What was lost, what is a piece of a purged content, and what
-/// an older version purged has nothing there, and is kept again by whoever has it.
+/// Where an object lies that was purged: nowhere, and it is not kept again. What was lost, and what is a piece of a
+/// purged content, has nothing there and is kept again by whoever has it.
 pub(super) const NEVER_AGAIN: i64 = 1;
 
 /// How much of directories is remembered, in bytes.
@@ -183,7 +183,7 @@ impl Objects {
 
     /// Whether the store has this object.
     pub fn has(&self, hash: &Hash) -> Result<bool> {
-        Ok(self.place(hash)?.is_some_and(|place| place.form != Form::Purged && !place.is_of_itself()))
+        Ok(self.place(hash)?.is_some_and(|place| place.form != Form::Purged))
     }
 
     /// What there is of this object.
@@ -192,7 +192,6 @@ impl Objects {
             None => Presence::Absent,
             Some(Place { form: Form::Purged, start, .. }) if start == NEVER_AGAIN => Presence::Purged,
             Some(Place { form: Form::Purged, .. }) => Presence::Lost,
-            Some(place) if place.is_of_itself() => Presence::Lost,
             Some(_) => Presence::Here,
         })
     }

@@ -18,32 +18,16 @@ pub(crate) const PIECE: usize = 1 << 20;
 /// `store`: the ledger whose content this is; no row: no ledger has claimed it yet. `made`: which file this is of those that a ledger had,
 /// one after the other. `writing`: packs whose objects are not in the
 /// index yet, because their writer is not done, or died.
-macro_rules! second_version {
-    () => {
-        "
-CREATE TABLE store (
-    one    INTEGER PRIMARY KEY CHECK (one = 1),
-    ledger TEXT NOT NULL
-) STRICT;
-CREATE TABLE writing (
-    pack INTEGER PRIMARY KEY
-) STRICT;
-"
-    };
-}
-
 const SCHEMA: SideSchema = SideSchema {
     application_id: 0x6963_4f62,
-    version: 2,
+    version: 1,
     page_size: 4096,
     owner: "SELECT ledger FROM store",
     age: "SELECT ifnull(max(id), 0) FROM packs",
     lock: ".lock",
     at_age: "SELECT size || ':' || created_at FROM packs WHERE id = ?1",
     made: "SELECT id FROM made",
-    upgrades: &[second_version!()],
-    sql: concat!(
-        "
+    sql: "
 CREATE TABLE packs (
     id         INTEGER PRIMARY KEY,
     size       INTEGER NOT NULL,
@@ -57,17 +41,19 @@ CREATE TABLE objects (
     start INTEGER NOT NULL,
     size  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-",
-        second_version!(),
-        // Of no version: a file that was made before needs none.
-        "
+CREATE TABLE store (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    ledger TEXT NOT NULL
+) STRICT;
+CREATE TABLE writing (
+    pack INTEGER PRIMARY KEY
+) STRICT;
 CREATE TABLE made (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     id  TEXT NOT NULL
 ) STRICT;
 INSERT INTO made (one, id) VALUES (1, lower(hex(randomblob(16))));
-"
-    ),
+",
 };
 
 /// How an object is kept.
@@ -112,13 +98,6 @@ pub struct Objects {
 impl Objects {
     /// Opens the store in the file `path`, and makes it if there is none.
     pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
-        let objects = Self::open_as_it_is(path, options)?;
-        objects.side().upgrade()?;
-        Ok(objects)
-    }
-
-    /// Opens the store in the file `path`, and makes it if there is none; one of an older version stays what it is.
-    pub fn open_as_it_is(path: &Path, options: OpenOptions) -> Result<Self> {
         let side = Side::open(path, &SCHEMA, options)?;
         Ok(Self {
             side: Mutex::new(side),
@@ -174,14 +153,6 @@ pub(crate) struct Place {
     pub(super) pack: i64,
     pub(super) start: i64,
     pub(super) size: i64,
-}
-
-impl Place {
-    /// Whether this is a list of one piece, which nothing that is cut has: an older version kept some texts of git's index as lists of
-    /// themselves, and nothing of them. Captured again, they are kept whole.
-    pub(super) fn is_of_itself(&self) -> bool {
-        self.form == Form::Pieces && self.size == 32
-    }
 }
 
 /// What was used last: a restore reads neighbours, and who captures compares what was just captured.

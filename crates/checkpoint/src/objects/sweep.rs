@@ -148,7 +148,7 @@ impl Objects {
         Ok(taken)
     }
 
-    /// What was lost, or purged by an older version, is not kept again either once it is purged.
+    /// What was lost is not kept again either once it is purged.
     fn forbid(&self, contents: &HashSet<Hash>) -> Result<()> {
         self.side().write(Durability::Synced, |tx| {
             contents.iter().try_for_each(|hash| {

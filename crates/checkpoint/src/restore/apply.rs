@@ -58,10 +58,10 @@ fn temporary_prefix(id: &RestoreId) -> Vec<u8> {
 pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, progress: &Progress) -> Outcome {
     let groups: Vec<Group<'_>> = plan.databases.iter().map(|database| Group::of(database, plan)).collect();
     let grouped = groups.iter().flat_map(Group::steps).map(|(_, step)| step.path.0.as_slice()).collect();
-    let applier = Applier { objects, root, prefix: temporary_prefix(id), grouped, dresses: plan.attributes };
+    let applier = Applier { objects, root, prefix: temporary_prefix(id), grouped };
     // From the top down: what lies in a directory that its owner has closed to himself is not found.
     applier.open_up(plan);
-    // A plan that an older version made may name files of another work tree, and one may have been made since.
+    // A work tree may have been made since the plan.
     let places = Places::of(root.path());
     let mut around = Around::new(&places);
     let mut failed: Vec<Option<Diagnosis>> =
@@ -148,8 +148,6 @@ struct Applier<'a> {
     prefix: Vec<u8>,
     /// Paths of databases that change together with their side files, and of those.
     grouped: BTreeSet<&'a [u8]>,
-    /// The plan knows of attributes.
-    dresses: bool,
 }
 
 impl Applier<'_> {
@@ -225,7 +223,7 @@ impl Applier<'_> {
             && !(is_shared && (step.anew || !self.is_dressed(path, after)))
         {
             // What an interrupted restore wrote, or could not dress as it should have.
-            return match self.looks(after) {
+            return match Self::looks(after) {
                 Some(looks) if !self.is_dressed(path, after) => self.root.set_mode(path, looks, &still),
                 _ => Ok(()),
             };
@@ -245,7 +243,7 @@ impl Applier<'_> {
             (Some(Node::File { hash, .. }), Node::File { hash: same_hash, mode, .. })
                 if hash == same_hash && !is_shared =>
             {
-                self.root.set_mode(path, self.looks(after).unwrap_or((*mode).into()), &still)
+                self.root.set_mode(path, Self::looks(after).unwrap_or((*mode).into()), &still)
             }
             _ => self.place(step, &found),
         }
@@ -258,7 +256,7 @@ impl Applier<'_> {
         match &step.after {
             Some(after @ Node::File { hash, mode, .. }) => {
                 let temporary = self.temporary(path);
-                let looks = self.looks(after).unwrap_or((*mode).into());
+                let looks = Self::looks(after).unwrap_or((*mode).into());
                 self.root.write_file(path, looks, &temporary, &still, &mut |file: &mut File| {
                     let mut sparse = Sparse::new(file);
                     self.objects.read_to(hash, &mut sparse)?;
@@ -311,7 +309,7 @@ impl Applier<'_> {
     fn dress_directory(&self, step: &Step) -> Result<()> {
         match &step.after {
             Some(after @ Node::Directory { mode, .. }) => {
-                self.set_looks_of_directory(&step.path.0, self.looks(after).unwrap_or((*mode).into()))
+                self.set_looks_of_directory(&step.path.0, Self::looks(after).unwrap_or((*mode).into()))
             }
             _ => Ok(()),
         }
@@ -328,22 +326,19 @@ impl Applier<'_> {
         }
     }
 
-    /// How a file or directory is to look; `None` for links, and where the plan knows of no attributes.
-    fn looks<'n>(&self, node: &'n Node) -> Option<Looks<'n>> {
+    /// How a file or directory is to look; `None` for links.
+    fn looks(node: &Node) -> Option<Looks<'_>> {
         match node {
-            Node::File { mode, attributes, .. } | Node::Directory { mode, attributes } if self.dresses => {
+            Node::File { mode, attributes, .. } | Node::Directory { mode, attributes } => {
                 Some(Looks { mode: *mode, attributes: Some(attributes) })
             }
-            _ => None,
+            Node::Symlink(_) => None,
         }
     }
 
     /// Whether a file has the attributes that it should have.
     fn is_dressed(&self, path: &[u8], node: &Node) -> bool {
-        !self.dresses
-            || node
-                .attributes()
-                .is_none_or(|wanted| self.root.attributes(path).is_ok_and(|has| has == *wanted))
+        node.attributes().is_none_or(|wanted| self.root.attributes(path).is_ok_and(|has| has == *wanted))
     }
 
     fn state(&self, path: &[u8]) -> Result<Found> {

@@ -34,14 +34,11 @@ impl Rights {
 }
 
 /// Differences whose later side is what can come back, and what cannot. `usual`: who the root belongs to.
-///
-/// A target that knows no attributes, which an older version took, leaves them as they are.
 pub fn attain(
     differences: Vec<Difference>,
     limits: &Limits,
     rights: &Rights,
     usual: Owner,
-    is_known: bool,
 ) -> (Vec<Difference>, Vec<(PathText, String)>) {
     let mut lost = Vec::new();
     let mut kept = Vec::with_capacity(differences.len());
@@ -49,17 +46,12 @@ pub fn attain(
         let has = difference.before.clone();
         let has = has.as_ref().and_then(attributes);
         let is_in_place = is_in_place(&difference);
-        let is_same_kind = difference.before.as_ref().map(std::mem::discriminant)
-            == difference.after.as_ref().map(std::mem::discriminant);
-        if let Some(wanted) = difference.after.as_mut().and_then(attributes_mut) {
-            if !is_known {
-                *wanted = has.filter(|_| is_same_kind).cloned().unwrap_or_default();
-            } else if rights.user != 0 {
-                let missing = limit(wanted, has.filter(|_| is_in_place), rights, usual);
-                if !missing.is_usual() && limits.allow(&difference) {
-                    let what = format!("{}: only root can restore it", described(&missing));
-                    lost.push((PathText(difference.path.clone()), what));
-                }
+        if let Some(wanted) = difference.after.as_mut().and_then(attributes_mut).filter(|_| rights.user != 0)
+        {
+            let missing = limit(wanted, has.filter(|_| is_in_place), rights, usual);
+            if !missing.is_usual() && limits.allow(&difference) {
+                let what = format!("{}: only root can restore it", described(&missing));
+                lost.push((PathText(difference.path.clone()), what));
             }
         }
         if difference.before != difference.after {
@@ -130,15 +122,10 @@ mod tests {
     }
 
     /// What is planned, and what is lost, for a caller with these rights.
-    fn planned(
-        before: Option<State>,
-        after: State,
-        user: u32,
-        is_known: bool,
-    ) -> (Option<State>, Vec<String>) {
+    fn planned(before: Option<State>, after: State, user: u32) -> (Option<State>, Vec<String>) {
         let rights = Rights { user, group: user, groups: vec![2000] };
         let difference = Difference { path: b"f".to_vec(), before, after: Some(after) };
-        let (kept, lost) = attain(vec![difference], &Limits::default(), &rights, USUAL, is_known);
+        let (kept, lost) = attain(vec![difference], &Limits::default(), &rights, USUAL);
         (
             kept.into_iter().next().and_then(|kept| kept.after),
             lost.into_iter().map(|(_, what)| what).collect(),
@@ -149,28 +136,19 @@ mod tests {
     fn root_gives_everything_back_and_others_what_is_theirs() {
         let other = |group| Some(Owner { user: 5, group });
         let wanted = || file(1, other(6), &["security.capability", "user.tag"]);
-        assert_eq!(planned(None, wanted(), 0, true), (Some(wanted()), vec![]));
-        let (after, lost) = planned(None, wanted(), 1000, true);
+        assert_eq!(planned(None, wanted(), 0), (Some(wanted()), vec![]));
+        let (after, lost) = planned(None, wanted(), 1000);
         assert_eq!(after, Some(file(1, None, &["user.tag"])));
         assert_eq!(lost, ["owner 5:6, security.capability: only root can restore it"]);
         // A group of the caller's own comes back.
-        let (after, lost) = planned(None, file(1, Some(Owner { user: 1000, group: 2000 }), &[]), 1000, true);
+        let (after, lost) = planned(None, file(1, Some(Owner { user: 1000, group: 2000 }), &[]), 1000);
         assert_eq!(after, Some(file(1, Some(Owner { user: 1000, group: 2000 }), &[])));
         assert_eq!(lost, Vec::<String>::new());
         // What differs in that alone is no step, and named.
-        let (after, lost) = planned(Some(file(1, None, &[])), file(1, other(6), &[]), 1000, true);
+        let (after, lost) = planned(Some(file(1, None, &[])), file(1, other(6), &[]), 1000);
         assert_eq!((after, lost.len()), (None, 1));
         // Who is not root and not the owner leaves what stays in its place as it is.
-        let (after, _) = planned(Some(file(1, other(6), &[])), file(1, None, &["user.tag"]), 1000, true);
+        let (after, _) = planned(Some(file(1, other(6), &[])), file(1, None, &["user.tag"]), 1000);
         assert_eq!(after, Some(file(1, other(6), &["user.tag"])));
-    }
-
-    #[test]
-    fn a_target_that_knows_no_attributes_leaves_them() {
-        let has = || file(1, Some(Owner { user: 5, group: 6 }), &["user.tag"]);
-        assert_eq!(planned(Some(has()), file(1, None, &[]), 0, false), (None, vec![]));
-        let other = file(2, Some(Owner { user: 5, group: 6 }), &["user.tag"]);
-        assert_eq!(planned(Some(has()), file(2, None, &[]), 0, false), (Some(other), vec![]));
-        assert_eq!(planned(None, file(2, None, &[]), 0, false), (Some(file(2, None, &[])), vec![]));
     }
 }

@@ -181,11 +181,7 @@ pub struct Plan {
     pub not_kept: Vec<(PathText, String)>,
     /// Directories that stay, hold a change and may not be written into, with their permission bits: they are opened up
     /// for a moment, and a restore that was killed in that moment gives them back what they had.
-    #[serde(default)]
     pub closed: Vec<(PathText, u32)>,
-    /// Attributes are part of what must stand somewhere. A plan that an older version made knows none.
-    #[serde(default)]
-    pub attributes: bool,
     /// SQLite databases that change together with the files beside them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub databases: Vec<Database>,
@@ -227,7 +223,7 @@ fn can_be_saved(reason: Reason) -> bool {
 ///
 /// `uncaptured` tells whether a path's present content is in no checkpoint yet.
 pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u8]) -> bool) -> Plan {
-    let mut plan = Plan { attributes: true, ..Plan::default() };
+    let mut plan = Plan::default();
     let blocked = blocked_directories(differences, limits);
     let mut stuck: Option<&[u8]> = None;
     // The last directory that stays something else, and what it is.
@@ -254,7 +250,7 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
         if let Some(repository) = lost_repository(difference) {
             plan.not_kept.push((PathText(repository.to_vec()), NO_HISTORY.to_owned()));
         }
-        // Older checkpoints hold such names. None is ever written: the preview says so, not the failure of the real call.
+        // A forged checkpoint may hold such a name. None is ever written: the preview says so, not the failure of the real call.
         if after.is_some_and(State::is_content) && goes_through_one_like_git(path) {
             skip(Reason::GitName.as_str());
             stuck = Some(path);

@@ -25,8 +25,6 @@ verbs! {
         List(list::List),
         Show(show::Show),
         Resume(resume::Resume),
-        // The word of older versions, for one release.
-        #[command(alias = "abandon")]
         Abort(abort::Abort),
         Undo(undo::Undo),
     }

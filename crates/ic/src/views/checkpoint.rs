@@ -76,8 +76,7 @@ shape! {
         /// Other work trees, none of which is in the checkpoint; those outside of its root have their whole paths.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         work_trees: Vec<PathJson> = manifest
-            .and_then(|m| m.work_trees.as_ref())
-            .map_or_else(Vec::new, |all| all.iter().map(PathJson::from).collect()),
+            .map_or_else(Vec::new, |m| m.work_trees.iter().map(PathJson::from).collect()),
         counts: CountsJson = checkpoint.into(),
         /// What changed since its parent; empty for the first of a line.
         changes: Vec<ChangeJson> = changes.iter().map(|c| ChangeJson::new(&c.path.0, &c.change)).collect(),
@@ -305,7 +304,7 @@ fn details(manifest: &Manifest) -> String {
     let unsettled: Vec<String> = manifest.unsettled.iter().map(text).collect();
     section(&mut out, "Changed at each read", &unsettled);
     section(&mut out, "Nested repositories", &manifest.nested_git.iter().map(text).collect::<Vec<_>>());
-    let work_trees = manifest.work_trees.iter().flatten().map(text).collect::<Vec<_>>();
+    let work_trees = manifest.work_trees.iter().map(text).collect::<Vec<_>>();
     section(&mut out, "Other work trees", &work_trees);
     out
 }

@@ -44,7 +44,7 @@ pub struct Stay {
 pub struct Turn {
     /// The rollback.
     pub rollback_id: RollbackId,
-    /// `rolled_back`, `undone` or `abandoned`.
+    /// `rolled_back`, `undone` or `aborted`.
     pub kind: &'static str,
     /// The event.
     pub seq: Seq,

@@ -38,7 +38,7 @@ impl Since {
 }
 
 /// Where the commits begin that work may have made and that are not recorded yet: at the first of its calls whose end was not told. Work
-/// that was begun by an older version, which did not say where its calls began, has all since its prompt.
+/// whose calls found no commit checked out has all since its prompt.
 pub(super) fn unrecorded(snapshot: &Snapshot<'_>, work: &Dispatch, prompt: &Prompt) -> Result<Option<Since>> {
     let calls = call::of_dispatch(snapshot, &work.id)?;
     if !calls.is_empty() && calls.iter().all(|call| call.head.is_none()) {

@@ -211,9 +211,7 @@ fn files_of(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String
     };
     Ok(match made {
         Some((0, ..)) => "no file changed".to_owned(),
-        // Of what an older version recorded it is not known what is a directory.
-        Some((paths, None, safety)) => format!("{} changed{}", counted(paths, "path"), named(safety)),
-        Some((paths, Some(directories), safety)) => {
+        Some((paths, directories, safety)) => {
             format!("{} changed{}", files_and(paths.saturating_sub(directories), directories), named(safety))
         }
         None if rollback.layers.contains(&Layer::Files) => "files are as they were then".to_owned(),

@@ -21,8 +21,8 @@ use ic_worktree::{look_into_store, objects_path, root_of};
 use super::Unfinished;
 
 /// What closed a run; of an open one, effects whose undo was cut off.
-pub(super) fn of_run(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinished>> {
-    if let Some(way_out) = closed::way_out(kernel, snapshot, &run.id)? {
+pub(super) fn of_run(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinished>> {
+    if let Some(way_out) = closed::way_out(snapshot, &run.id)? {
         let message = match table::unfinished_of(snapshot, &run.id)? {
             Some(rollback) => {
                 let all = steps::of_rollback(snapshot, &rollback.id)?;
@@ -38,7 +38,6 @@ pub(super) fn of_run(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Res
                 let error = all.iter().find_map(|step| step.error.as_deref());
                 what + &error.map(|error| format!(": {error}")).unwrap_or_default()
             }
-            None if way_out.kind == "workflow" => "the rollback of its workflow is not finished".to_owned(),
             None => "its effects are not all undone".to_owned(),
         };
         let (kind, id, command) = (way_out.kind, way_out.id, way_out.command);

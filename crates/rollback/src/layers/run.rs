@@ -95,7 +95,7 @@ pub(crate) fn end_of_undo(
 ) -> Result<Seq> {
     let (event_type, status) = match course {
         Course::Undo => (EventType::RollbackUndone, RollbackStatus::Undone),
-        _ => (EventType::RollbackAbandoned, RollbackStatus::Aborted),
+        _ => (EventType::RollbackAborted, RollbackStatus::Aborted),
     };
     let before = choices::run_status(remembered)?;
     let current = run::get(tx, &remembered.run_id)?;
@@ -128,7 +128,7 @@ pub(crate) fn end_of_undo(
 
 /// Why the way back was begun.
 fn reason_of_turning(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<Option<String>> {
-    let begun = [EventType::RollbackUndoBegun, EventType::RollbackAbandonBegun].map(EventType::as_str);
+    let begun = [EventType::RollbackUndoBegun, EventType::RollbackAbortBegun].map(EventType::as_str);
     let mut reason = None;
     ic_events::each_since(snapshot, Some(&remembered.run_id), remembered.seq, i64::MAX, |event| {
         let is_own = event.subject_id.as_deref() == Some(remembered.id.as_str());

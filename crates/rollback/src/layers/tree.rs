@@ -165,7 +165,7 @@ impl<'a> Goal<'a> {
             paths: &[],
             mine: said.mine,
             dry_run,
-            force: site.force.or(said.force()),
+            force: site.force.or(said.force),
             keep_theirs: said.keep_theirs,
             into: false,
             compares_all: !is_of_one,

@@ -255,8 +255,8 @@ fn undo(
 /// The events between which a rollback was undone or aborted: what was restored then, it put back. Empty for one that stands.
 pub(crate) fn put_back(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Range<Seq>> {
     let [begun, ended] = [
-        [EventType::RollbackUndoBegun, EventType::RollbackAbandonBegun].map(EventType::as_str),
-        [EventType::RollbackUndone, EventType::RollbackAbandoned].map(EventType::as_str),
+        [EventType::RollbackUndoBegun, EventType::RollbackAbortBegun].map(EventType::as_str),
+        [EventType::RollbackUndone, EventType::RollbackAborted].map(EventType::as_str),
     ];
     let mut during = one.seq..one.seq;
     ic_events::each_since(snapshot, Some(&one.run_id), one.seq, i64::MAX, |event| {

@@ -221,7 +221,7 @@ CREATE TABLE checkpoints (
     created_at   INTEGER NOT NULL,
     pruned_at    INTEGER,
     of_call      INTEGER NOT NULL DEFAULT 0,
-    git_hash     BLOB
+    git_hash     BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE compensations (
@@ -452,7 +452,7 @@ CREATE TABLE rollbacks (
     reversed_id TEXT NOT NULL,
     seq         INTEGER NOT NULL,
     run_id      TEXT NOT NULL REFERENCES runs (id),
-    status      TEXT NOT NULL CHECK (status IN ('in_progress', 'stopped', 'done', 'abandoned', 'undone')),
+    status      TEXT NOT NULL CHECK (status IN ('in_progress', 'stopped', 'done', 'aborted', 'undone')),
     layers      TEXT NOT NULL,
     from_phase  TEXT NOT NULL,
     to_phase    TEXT NOT NULL,
@@ -584,7 +584,7 @@ CREATE TABLE workflows (
     name        TEXT NOT NULL,
     definition  TEXT NOT NULL,
     options     TEXT NOT NULL,
-    state       TEXT NOT NULL CHECK (state IN ('running', 'stopped', 'failed', 'rolling_back', 'rolled_back', 'completed')),
+    state       TEXT NOT NULL CHECK (state IN ('running', 'stopped', 'failed', 'completed')),
     failed_step TEXT,
     error       TEXT,
     created_at  INTEGER NOT NULL,

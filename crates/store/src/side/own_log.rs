@@ -75,9 +75,6 @@ fn age_of(path: &Path, schema: &SideSchema) -> Option<i64> {
 /// What stands in a note for a file without an id of its own.
 const WITHOUT_ID: &str = "none";
 
-/// Stands in the notes of earlier versions, which did not ask.
-const NOT_ASKED: &str = "-";
-
 /// Which file of its owner it is.
 fn made_of(connection: &Connection, schema: &SideSchema) -> String {
     connection.query_row(schema.made, [], |row| row.get(0)).unwrap_or_else(|_| WITHOUT_ID.to_owned())
@@ -88,7 +85,7 @@ fn made_of(connection: &Connection, schema: &SideSchema) -> String {
 fn is_another(path: &Path, schema: &SideSchema, note: &Note) -> bool {
     let Some(file) = alone(path) else { return false };
     let is_whole = file.query_row(schema.age, [], |_| Ok(())).is_ok();
-    is_whole && note.head.hash != NOT_ASKED && note.head.hash != made_of(&file, schema)
+    is_whole && note.head.hash != made_of(&file, schema)
 }
 
 /// Whether it had to be found out that the log belongs to the file.

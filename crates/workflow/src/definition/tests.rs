@@ -142,13 +142,12 @@ fn a_step_has_its_own_shell_or_that_of_the_file() {
     let script = |shell| Run::Script { text: "x".to_owned(), shell };
     let own = Shell::Own(words(&["sh", "-c"]));
     assert_eq!(runs, [script(Shell::Bash), script(Shell::Sh), script(own), Run::Argv(words(&["x"]))]);
-    for (shell, strict, argv) in [
-        (Shell::Sh, true, &["sh", "-eu", "-c", "x"][..]),
-        (Shell::Sh, false, &["sh", "-c", "x"]),
-        (Shell::Bash, true, &["bash", "-euo", "pipefail", "-c", "x"]),
-        (Shell::Own(words(&["python3", "-c"])), true, &["python3", "-c", "x"]),
+    for (shell, argv) in [
+        (Shell::Sh, &["sh", "-eu", "-c", "x"][..]),
+        (Shell::Bash, &["bash", "-euo", "pipefail", "-c", "x"]),
+        (Shell::Own(words(&["python3", "-c"])), &["python3", "-c", "x"]),
     ] {
-        assert_eq!(shell.argv("x", strict), argv);
+        assert_eq!(shell.argv("x"), argv);
     }
 }
 

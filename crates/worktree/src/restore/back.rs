@@ -325,7 +325,6 @@ impl Workspace<'_> {
     }
 
     pub(super) fn node(&self, tree: &Hash, path: &[u8]) -> Result<Option<Node>> {
-        // Without attributes: a tree that an older version took says nothing of them.
         Ok(diff::find(&self.objects, tree, path)?.as_ref().and_then(Node::of).map(Node::plain))
     }
 }

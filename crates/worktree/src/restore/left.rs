@@ -41,9 +41,7 @@ impl Workspace<'_> {
             let without = |node: &Option<Node>| node.clone().map(Node::plain);
             if without(&node) == without(&step.after) {
                 let attributes = |node: &Option<Node>| node.as_ref().and_then(Node::attributes).cloned();
-                if let Some((has, wanted)) =
-                    attributes(&node).zip(attributes(&step.after)).filter(|_| plan.attributes)
-                {
+                if let Some((has, wanted)) = attributes(&node).zip(attributes(&step.after)) {
                     outcome.not_kept.push((step.path.clone(), missing(&wanted, &has)));
                 }
             } else {

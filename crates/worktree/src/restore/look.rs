@@ -178,7 +178,7 @@ impl Workspace<'_> {
         databases: Vec<plan::Database>,
         shot: &Shot,
         until: Seq,
-        ties: Option<(Hash, bool)>,
+        ties: Option<Hash>,
     ) -> Result<Plan> {
         let mut uncaptured = BTreeSet::new();
         let newest =
@@ -192,8 +192,8 @@ impl Workspace<'_> {
         let mut plan = plan::plan(differences, limits, &|path| uncaptured.contains(path));
         // Known before names are tied together: a database that comes with its log is tied to no other.
         plan.databases = databases;
-        if let Some((target, knows)) = ties {
-            self.tie(&mut plan, limits, shot, &target, knows)?;
+        if let Some(target) = ties {
+            self.tie(&mut plan, limits, shot, &target)?;
         }
         let steps: BTreeSet<PathText> = plan.steps.iter().map(|step| step.path.clone()).collect();
         plan.databases.retain(|one| one.sides.iter().chain([&one.path]).any(|path| steps.contains(path)));

@@ -205,7 +205,7 @@ fn plan_report<'w>(
     let passed = named::passed_over(workspace, &limits.paths, &target.tree, &shot.captured.root)?;
     let (differences, mut reversed) = workspace.aimed(work, as_if, differences, shot, &usual, &databases)?;
     let Attained { differences, lost, ties } =
-        workspace.attain(differences, &limits, shot, &target, strategy)?;
+        Workspace::attain(differences, &limits, shot, &target, strategy);
     let git = strategy
         .has_git()
         .then(|| workspace.plan_git(&target, shot, request.force.commits, brought.as_ref(), &past))

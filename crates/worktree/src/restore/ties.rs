@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use ic_base::Result;
 use ic_checkpoint::diff::{Difference, Finder};
-use ic_checkpoint::manifest::{Manifest, PathText};
+use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::Checkpoint;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::apply::Outcome;
@@ -23,40 +23,30 @@ pub(super) struct Attained {
     pub(super) differences: Vec<Difference>,
     /// What does not, by path.
     pub(super) lost: Vec<(PathText, String)>,
-    /// The target's tree, and whether it knows of attributes and of names of one file; `None` where files are not restored.
-    pub(super) ties: Option<(Hash, bool)>,
+    /// The target's tree; `None` where files are not restored.
+    pub(super) ties: Option<Hash>,
 }
 
 impl Workspace<'_> {
     /// What a restore with this strategy can make of the differences.
     pub(super) fn attain(
-        &self,
         differences: Vec<Difference>,
         limits: &Limits,
         shot: &Shot,
         target: &Checkpoint,
         strategy: Strategy,
-    ) -> Result<Attained> {
+    ) -> Attained {
         if !strategy.has_files() {
-            return Ok(Attained::default());
+            return Attained::default();
         }
-        let is_known = Manifest::read(&self.objects, &target.manifest)?.attributes;
-        let (differences, lost) = attain(differences, limits, &Rights::here(), shot.captured.owner, is_known);
-        Ok(Attained { differences, lost, ties: Some((target.tree, is_known)) })
+        let (differences, lost) = attain(differences, limits, &Rights::here(), shot.captured.owner);
+        Attained { differences, lost, ties: Some(target.tree) }
     }
 
-    /// Adds to a plan what makes names one file that are one in the target. A target that does not know, which an older version
-    /// took, leaves them as they are.
-    pub(super) fn tie(
-        &self,
-        plan: &mut Plan,
-        limits: &Limits,
-        shot: &Shot,
-        target: &Hash,
-        knows: bool,
-    ) -> Result<()> {
+    /// Adds to a plan what makes names one file that are one in the target.
+    pub(super) fn tie(&self, plan: &mut Plan, limits: &Limits, shot: &Shot, target: &Hash) -> Result<()> {
         let now = &shot.captured.links;
-        let wanted = if knows { self.objects.tree(target)?.links } else { now.clone() };
+        let wanted = self.objects.tree(target)?.links;
         if !now.is_empty() || !wanted.is_empty() {
             let finders = [&shot.captured.root, target].map(|tree| Finder::new(&self.objects, tree));
             let [is, becomes] = finders;

@@ -21,15 +21,15 @@ pub(super) fn insert(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Resul
     Ok(id.unwrap_or_default())
 }
 
-/// Says where an object lies. One that another process kept meanwhile stays where it is; one that was lost, that an older version kept as a
-/// list of itself, or that is a piece of what was purged, has content again. No writer of a file's content comes so far with one that was
+/// Says where an object lies. One that another process kept meanwhile stays where it is; one that was lost, or
+/// that is a piece of what was purged, has content again. No writer of a file's content comes so far with one that was
 /// purged.
 pub(super) fn index(tx: &Transaction<'_>, pack: i64, placed: &Placed) -> Result<()> {
     let Place { form, pack, start, size } = place(pack, placed);
     tx.execute(
         "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (hash) \
          DO UPDATE SET form = excluded.form, pack = excluded.pack, start = excluded.start, size = excluded.size \
-         WHERE objects.form = 2 OR (objects.form = 1 AND objects.size = 32)",
+         WHERE objects.form = 2",
         &[&placed.hash.as_slice(), &form.number(), &pack, &start, &size],
     )
     .map(|_| ())

@@ -94,7 +94,7 @@ impl Applier<'_> {
             }
             let found = self.state(&step.path.0)?;
             if self.is_plainly(&step.path.0, &found, after) {
-                if let Some(looks) = self.looks(after).filter(|_| !self.is_dressed(&step.path.0, after)) {
+                if let Some(looks) = Self::looks(after).filter(|_| !self.is_dressed(&step.path.0, after)) {
                     self.root.set_mode(&step.path.0, looks, &|now| *now == found)?;
                 }
                 continue;

@@ -168,7 +168,7 @@ fn files_that_are_written_at_the_same_time_are_all_as_the_plan_leaves_them() {
             let (hash, size) = writer.put_reader(&mut content.as_bytes()).unwrap();
             Some(Node::File { hash, size, mode: 0o644, attributes: crate::attributes::Attributes::default() })
         };
-        let mut plan = Plan { attributes: true, ..Plan::default() };
+        let mut plan = Plan::default();
         for number in 0..120 {
             let name = format!("{}/{number:03}", if number < 40 { "few" } else { "many" });
             let path = tree.join(&name);

@@ -30,7 +30,7 @@ impl Show {
         let shown = ic_worktree::show(&workspace, Which::Id(&self.id))?;
         let mut files = Vec::new();
         if self.files && shown.manifest.is_some() {
-            let whole = Changes { before: None, after: shown.checkpoint.tree, attributes: true };
+            let whole = Changes { before: None, after: shown.checkpoint.tree };
             let listed = ic_worktree::changes_of(&workspace, whole, &mut |difference| {
                 let state = difference.after.filter(|_| !difference.path.is_empty());
                 files.extend(state.map(|state| (difference.path, state)));

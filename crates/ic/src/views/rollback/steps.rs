@@ -31,7 +31,7 @@ shape! {
     }
 }
 
-/// What a step did. What an older version did not record counts as nothing.
+/// What a step did. What is not recorded yet counts as nothing.
 #[derive(Serialize, Default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct MadeJson {

@@ -54,7 +54,7 @@ shape! {
         needs: Vec<String> = step.needs.iter().map(|need| definition.steps[*need].id.clone()).collect(),
         /// The program and its arguments, or a line for `sh`.
         argv: Vec<String> = match &step.run {
-            Run::Script { text, shell } => shell.argv(text, true),
+            Run::Script { text, shell } => shell.argv(text),
             Run::Argv(argv) => argv.clone(),
         },
         timeout_ms: Option<u64> = step.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok()),

@@ -1,4 +1,4 @@
-//! Rollbacks that a version before this engine left half done: they have no journal.
+//! Opening the run of a workflow again that `compensation run` closed: no rollback of it has a journal.
 
 use ic_base::{Result, RunId};
 use ic_journal::Force;
@@ -10,7 +10,7 @@ use crate::flow::Flow;
 use crate::options::Overrides;
 use crate::table::{self, Failure, State};
 
-/// Opens a run again that such a rollback had closed, and returns how it was to be rolled back; `None`: its rollback has a journal.
+/// Opens such a run again, and returns how its workflow is rolled back then; `None`: a rollback with a journal closed it.
 ///
 /// Effects that are undone are not open any more, and a restore that is repeated finds nothing to do: what is left is a rollback like any
 /// other. What the undos changed in the tree since is no work of others, so files are not asked for again.
@@ -26,7 +26,7 @@ pub(crate) fn adopt(
     }
     let mut flow = Flow::take(kernel, settings, checkpoints, run)?;
     flow.lose_running()?;
-    let options = flow.workflow.options.clone();
+    let strategy = flow.workflow.options.strategy;
     let failed = flow.workflow.failed_step.clone().zip(flow.workflow.error.clone());
     let failed = failed.map(|(step, error)| Failure { step, error });
     // In one transaction: killed after it, the workflow has stopped, and is rolled back or resumed like any other.
@@ -34,11 +34,10 @@ pub(crate) fn adopt(
         flow.saga.reopen_in(tx, now)?;
         table::set_state(tx, now, run, State::Stopped, failed.as_ref())
     })?;
-    let files = Force { files: true, ..Force::all_if(options.force) };
+    let files = Force { files: true, ..Force::default() };
     Ok(Some(Overrides {
-        strategy: Some(overrides.strategy.unwrap_or_else(|| options.restores())),
+        strategy: Some(overrides.strategy.unwrap_or(strategy)),
         force: overrides.force.or(files),
-        to: options.to(),
         ..overrides.clone()
     }))
 }
