@@ -82,7 +82,11 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
 }
 
 /// What holds the run of a stopped workflow of which no step failed and no step of the current phase is left.
-pub(crate) fn waits_for(snapshot: &Snapshot<'_>, run: &Run, workflow: &table::Workflow) -> Result<Option<Held>> {
+pub(crate) fn waits_for(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    workflow: &table::Workflow,
+) -> Result<Option<Held>> {
     if run.status != RunStatus::Active || workflow.state != State::Stopped || workflow.failed_step.is_some() {
         return Ok(None);
     }
