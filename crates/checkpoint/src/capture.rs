@@ -47,11 +47,12 @@ use self::tracked::IndexSeen;
 use self::unfinished::Unfinished;
 use crate::attributes::Owner;
 pub use crate::caches::root_key;
+pub use crate::limit::Limit;
 use crate::objects::{Objects, Stored, Writer};
 use crate::places::Places;
 pub use crate::tree::join;
 use crate::tree::{Groups, Reason, Tree};
-pub use options::{Counts, Limit, Options, Progress};
+pub use options::{Counts, Options, Progress};
 
 /// A tree that was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,6 +9,7 @@ mod closed;
 pub mod diff;
 pub mod git;
 pub mod graft;
+mod limit;
 pub mod lock;
 pub mod manifest;
 mod names;

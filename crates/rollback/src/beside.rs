@@ -215,7 +215,7 @@ pub(super) fn between_calls<'p>(
     let named = found.iter().take(NAMED).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
     let message = format!(
         "changed between the tool calls of this work, so it may be yours, and goes back too: {named}{more}; an undo of \
-         a prompt alone leaves it: ic undo --dispatch ID"
+         a prompt alone leaves it: ic undo --dispatch ID --yes"
     );
     Ok(Some(Warning { code: "changed_between_calls", message }))
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 use ic_base::Timestamp;
 use ic_store::OpenOptions;
 
-use super::options::{Limit, Options, Progress};
+use super::options::{Options, Progress};
 use super::{Captured, capture};
+use crate::limit::Limit;
 use crate::objects::Objects;
 
 mod beside;

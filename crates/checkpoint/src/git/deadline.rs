@@ -10,7 +10,7 @@ use std::time::Duration;
 use ic_base::Diagnosis;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::capture::Limit;
+use crate::limit::Limit;
 
 static LIMIT: RwLock<Option<Limit>> = RwLock::new(None);
 

@@ -14,7 +14,7 @@ use super::deadline;
 use super::error::{GitError, GitResult};
 use super::quiet::{self, Filters, Named, Override};
 use super::settings;
-use crate::capture::Limit;
+use crate::limit::Limit;
 
 /// The `git` program, in one work tree.
 #[derive(Debug, Clone)]
