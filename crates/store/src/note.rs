@@ -143,7 +143,8 @@ impl Note {
 /// nothing.
 pub(crate) fn trouble(path: &Path) -> Option<String> {
     let at = path_of(&log::real(path));
-    let is_there = std::fs::symlink_metadata(&at).is_ok();
+    // An empty one is of a call that was killed as it made the note: the next one writes it.
+    let is_there = std::fs::symlink_metadata(&at).is_ok_and(|found| !found.is_file() || found.len() > 0);
     (is_there && Note::read(&log::real(path)).is_none()).then(|| {
         format!(
             "{} cannot be read as what it is, so an older ledger would not be found out; remove it",
@@ -243,5 +244,17 @@ mod tests {
         assert_eq!(Note::read(&path), None);
         assert!(notes()[1].write(&path).is_err());
         assert_eq!(std::fs::read_to_string(&other).unwrap(), notes()[0].text());
+    }
+
+    #[test]
+    fn an_empty_note_is_none_and_a_cut_off_one_is_trouble() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let ledger = directory.path().join("ic.db");
+        std::fs::write(&ledger, "").expect("a ledger");
+        assert_eq!(trouble(&ledger), None);
+        std::fs::write(path_of(&ledger), "").expect("a note that was only made");
+        assert_eq!((Note::read(&ledger), trouble(&ledger)), (None, None));
+        std::fs::write(path_of(&ledger), "ic-head 1 cut").expect("half a note");
+        assert!(trouble(&ledger).is_some());
     }
 }
