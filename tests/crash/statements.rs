@@ -133,6 +133,7 @@ fn blocking_passing_and_pausing() {
         ],
     );
     ledger.reset();
+    std::fs::write(ledger.cli.root().join("x"), "x").expect("what the gate counts");
     ledger.cli.ok(["run", "artifact", "add", run, "--path", "x", "--phase", "d"]);
     ledger.save();
     crash_everywhere(&ledger, &case(&["run", "advance", run]).shows("\"gate_result\":\"pass\""));

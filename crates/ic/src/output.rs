@@ -33,6 +33,8 @@ pub(crate) struct Output {
     pretty: bool,
     quiet: bool,
     closed: bool,
+    /// It was a terminal that was closed: no script waits for an answer there.
+    hung_up: bool,
     /// Said once what was asked for is answered, in whatever form.
     reservation: RefCell<Option<(Code, String)>>,
     scratch: Vec<u8>,
@@ -77,6 +79,7 @@ impl Output {
             pretty,
             quiet,
             closed: false,
+            hung_up: false,
             reservation: RefCell::default(),
             scratch: Vec::new(),
             writer,
@@ -93,6 +96,7 @@ impl Output {
             pretty: false,
             quiet: false,
             closed: false,
+            hung_up: false,
             reservation: RefCell::default(),
             scratch: Vec::new(),
             writer: Box::new(capture.clone()),
@@ -326,7 +330,7 @@ impl Output {
             return Ok(());
         }
         self.flush().map_err(lost)?;
-        if !self.closed && !ic_closed_streams::had_no_output() {
+        if self.hung_up || !self.closed && !ic_closed_streams::had_no_output() {
             return Ok(());
         }
         let closed = Err(io::Error::from(ErrorKind::BrokenPipe));
@@ -345,6 +349,7 @@ impl Output {
         match result {
             Err(error) if error.kind() == ErrorKind::BrokenPipe || is_of_closed_terminal(&error) => {
                 self.closed = true;
+                self.hung_up = error.kind() != ErrorKind::BrokenPipe;
                 Ok(())
             }
             other => other.while_doing(|| "writing to standard output".to_owned()),
