@@ -90,9 +90,11 @@ fn an_id_says_its_run_by_itself_and_a_run_that_ended_is_undone_too() {
         world.ic(&["run", "advance", &world.run]);
     }
     assert_eq!(world.status(), "completed@f");
-    // No run is open: the newest here is meant, which was cancelled.
-    assert_eq!(code(&world, &["undo", "--yes"]), (Some(1), "nothing_to_undo".to_owned()));
-    world.ic(&["undo", "--run", &world.run, "--yes"]);
+    // No run is open, and the newest one was cancelled without any work: the newest work here is meant, of the run that ended.
+    let planned = world.cli.json(["undo", "--dry-run", "--json"]);
+    assert_eq!(planned["run_id"], world.run.as_str(), "{planned}");
+    assert_eq!(code(&world, &["undo", "--run", &other, "--yes"]), (Some(1), "nothing_to_undo".to_owned()));
+    world.ic(&["undo", "--yes"]);
     assert_eq!((world.status().as_str(), world.read("one")), ("active@a", None));
 }
 
