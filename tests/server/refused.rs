@@ -1,6 +1,6 @@
 //! What a ledger on a server does not do yet is refused with a code, and changes nothing; what is not there is said.
 
-use crate::cluster::{cluster, project_at, role_of_every_day};
+use crate::cluster::{Cluster, cluster, project_at, role_of_every_day};
 
 #[test]
 fn what_reaches_beyond_the_record_is_refused_and_changes_nothing() {
@@ -136,20 +136,28 @@ fn a_reader_who_is_held_up_and_a_writer_that_is_stopped_end_within_their_time() 
     let Some(cluster) = cluster(&[]) else { return };
     let cli = cluster.project("shop");
     cli.ok(["run", "create", "--goal", "Port"]);
-    let mut holder = std::process::Command::new("psql");
-    let sql = "BEGIN; LOCK TABLE shop.events IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)";
-    holder.args(["-XAtq", "-U", "ic", "-d", "postgres", "-c", sql, "-h"]).arg(cluster.socket());
-    let mut holder = holder.stdout(std::process::Stdio::null()).spawn().expect("a holder");
-    ic_testkit::wait_for("the lock", || {
-        cluster.psql("SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted AND relation = 'shop.events'::regclass") != "0"
-    });
+    let mut holder = hold_events(&cluster, 60);
     let outcome = cli.run(["--busy-timeout", "300ms", "events", "tail"]);
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "busy"), "{outcome:?}");
     cluster.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()");
     holder.wait().expect("its end");
-    // A role whose statements are bounded by default reads the whole record all the same.
-    cluster.psql("ALTER ROLE ic SET statement_timeout = '1ms'");
+    // A role whose statements are bounded by default reads the record also where that takes longer than its bound.
+    let mut holder = hold_events(&cluster, 2);
+    cluster.psql("ALTER ROLE ic SET statement_timeout = '500ms'");
     assert_eq!(cli.run(["events", "verify"]).code, Some(0));
+    holder.wait().expect("its end");
+}
+
+/// Another session that keeps every reader from the events for some seconds. It has the lock when this returns.
+fn hold_events(cluster: &Cluster, seconds: u32) -> std::process::Child {
+    let sql = format!("BEGIN; LOCK TABLE shop.events IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep({seconds})");
+    let mut holder = std::process::Command::new("psql");
+    holder.args(["-XAtq", "-U", "ic", "-d", "postgres", "-c", &sql, "-h"]).arg(cluster.socket());
+    let holder = holder.stdout(std::process::Stdio::null()).spawn().expect("a holder");
+    ic_testkit::wait_for("the lock", || {
+        cluster.psql("SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted AND relation = 'shop.events'::regclass") != "0"
+    });
+    holder
 }
 
 #[test]
