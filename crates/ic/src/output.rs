@@ -3,6 +3,7 @@
 
 mod capture;
 mod list;
+mod warning;
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -19,6 +20,8 @@ use serde::Serialize;
 
 pub(crate) use capture::Capture;
 pub(crate) use list::List;
+pub(crate) use warning::escape_controls;
+use warning::print_warning;
 
 use crate::exit::Exit;
 use crate::format::{Format, FormatChoice};
@@ -41,17 +44,6 @@ pub(crate) struct Output {
     writer: Box<dyn Write + Send>,
     /// Where what is said goes instead, and what is said beside it.
     capture: Option<Capture>,
-}
-
-#[derive(Serialize)]
-struct WarningJson<'a> {
-    warning: WarningBody<'a>,
-}
-
-#[derive(Serialize)]
-struct WarningBody<'a> {
-    code: &'a str,
-    message: &'a str,
 }
 
 /// What became of something printed.
@@ -362,13 +354,6 @@ fn lost(error: Diagnosis) -> Diagnosis {
     error.hint("only its output is lost, and what it did is done: see ic status")
 }
 
-fn print_warning(code: &str, message: &str) {
-    let line = WarningJson { warning: WarningBody { code, message } };
-    let mut line = serde_json::to_vec(&line).unwrap_or_default();
-    escape_controls(&mut line);
-    let _ = writeln!(io::stderr().lock(), "{}", String::from_utf8_lossy(&line));
-}
-
 /// Whether standard output is a terminal that was closed: its reader is gone, as that of a closed pipe is. A closed terminal no
 /// longer says that it is one; a file never is a device, and its failures are failures.
 fn is_of_closed_terminal(error: &io::Error) -> bool {
@@ -377,30 +362,6 @@ fn is_of_closed_terminal(error: &io::Error) -> bool {
         output.and_then(|output| output.metadata()).is_ok_and(|found| found.file_type().is_char_device())
     };
     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) && is_device()
-}
-
-/// Escapes the controls that JSON allows in text as they are (U+007F to U+009F): to a terminal some begin commands.
-pub(crate) fn escape_controls(json: &mut Vec<u8>) {
-    if memchr::memchr2(0x7f, 0xc2, json).is_none() {
-        return;
-    }
-    let is_c1 = |pair: &[u8]| pair[0] == 0xc2 && (0x80..=0x9f).contains(&pair[1]);
-    let mut escaped = Vec::with_capacity(json.len() + 64);
-    let mut rest = json.as_slice();
-    while let Some((&first, tail)) = rest.split_first() {
-        let control = match tail.first() {
-            _ if first == 0x7f => Some((first, tail)),
-            Some(&second) if is_c1(&[first, second]) => Some((second, &tail[1..])),
-            _ => None,
-        };
-        if let Some((control, _)) = control {
-            escaped.extend_from_slice(format!("\\u{control:04x}").as_bytes());
-        } else {
-            escaped.push(first);
-        }
-        rest = control.map_or(tail, |(_, tail)| tail);
-    }
-    *json = escaped;
 }
 
 /// Bytes as they are. A reader that is gone ends the writing, and is no failure.

@@ -13,7 +13,8 @@ use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
 use ic_kernel::Kernel;
-use ic_worktree::auto::{Occasion, Taken};
+use ic_worktree::auto::Taken;
+use ic_worktree::shot::Occasion;
 use ic_worktree::{Settings, Warning, retention};
 
 /// How a run is to be advanced.

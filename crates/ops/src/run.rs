@@ -15,7 +15,8 @@ use ic_store::{Snapshot, Transaction};
 
 use ic_kernel::Kernel;
 use ic_worktree::Warning;
-use ic_worktree::auto::{Occasion, Taken};
+use ic_worktree::auto::Taken;
+use ic_worktree::shot::Occasion;
 
 pub(crate) use cancel::is_executed;
 pub use cancel::{Cancelled, Part, Worker, cancel};

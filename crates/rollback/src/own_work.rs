@@ -5,24 +5,22 @@ mod branch;
 mod commits;
 mod history;
 mod passed_over;
+mod span;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Seq, Timestamp};
+use ic_base::{CheckpointId, DispatchId, Result, Seq};
 use ic_checkpoint::diff::{self, State};
 use ic_checkpoint::git;
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal::Restore;
 use ic_checkpoint::restore::reverse::Own;
-use ic_dispatch::{Dispatch, code, dispatch};
+use ic_dispatch::{Dispatch, code};
 use ic_journal::RollbackStatus;
 use ic_journal::table::{self, RollbackRecord};
-use ic_phase::run;
 use ic_saga::action::{Before, FileBefore};
 use ic_saga::{Action, Compensation, compensation};
 use ic_session::attribution::{Attribution, Window};
-use ic_session::call;
 use ic_store::Snapshot;
 use ic_worktree::{TreeChanges, Workspace};
 
@@ -31,6 +29,7 @@ pub use commits::{CommitState, OwnCommit};
 use commits::{Made, Others, commits_of, heads_between, leave_recorded, leave_unstashed};
 pub(crate) use history::{made_again, put_back, undo_begun};
 use passed_over::Differences;
+use span::{Span, missing};
 
 /// The tree before a dispatch, and what the dispatch did to it.
 pub(super) struct OwnWork {
@@ -40,42 +39,6 @@ pub(super) struct OwnWork {
     pub(super) changes: Own,
     /// The commits that were made meanwhile, newest first.
     pub(super) commits: Vec<OwnCommit>,
-}
-
-/// When a dispatch was at work in the tree, with the work that it began.
-struct Span {
-    dispatch: Dispatch,
-    /// The events of the first look and of the last.
-    range: (Seq, Seq),
-    /// When the first one was taken.
-    since: Timestamp,
-    /// The look as it ended.
-    ended: CheckpointId,
-}
-
-impl Span {
-    /// Errors: `no_checkpoint` if the tree was not captured as it began, or as it ended, or is not kept any more.
-    fn of(snapshot: &Snapshot<'_>, root: &Path, id: &DispatchId, descendants: &[DispatchId]) -> Result<Self> {
-        let dispatch = dispatch::resolve(snapshot, id.as_str())?;
-        let run = run::get(snapshot, &dispatch.run_id)?;
-        let place = ic_point::place_of(snapshot, &run, &dispatch)?;
-        let before = ic_point::checkpoint_at(snapshot, &run, place.seq)?;
-        let before = kept(before, &dispatch, "as it began")?;
-        let after = kept(at_end(snapshot, root, &dispatch)?, &dispatch, "as it ended")?;
-        let mut last = after.seq;
-        for own in std::iter::once(id).chain(descendants) {
-            // Calls may have gone on after its end: a subagent was left in the background.
-            let calls = call::of_dispatch(snapshot, own)?;
-            last = calls.iter().filter_map(|call| call.ended_seq).fold(last, Seq::max);
-        }
-        // Where an end was not looked at, the next look shows what was done until then.
-        let last = record::look_since(snapshot, root, last)?.map_or(last, |look| look.seq);
-        Ok(Self { dispatch, range: (before.seq, last), since: before.created_at, ended: after.id })
-    }
-
-    fn attribution(&self, snapshot: &Snapshot<'_>, root: &Path) -> Result<Attribution> {
-        Attribution::between(snapshot, root, self.range, self.since)
-    }
 }
 
 /// What the undo of a dispatch has done to the tree when it comes to its files: what its effects changed.
@@ -366,37 +329,4 @@ fn names(others: &[&Dispatch]) -> String {
         None => other.id.short().to_owned(),
     });
     names.collect::<Vec<_>>().join(", ")
-}
-
-/// The look at the tree with which a dispatch ended: the event right before the one that ended it. Of work that is told by its calls and
-/// whose end its client did not tell, the next look shows it.
-fn at_end(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<Option<Checkpoint>> {
-    let Some(end) = dispatch.finished_seq else { return Ok(None) };
-    if let Some(look) = record::of_event(snapshot, end - 1)? {
-        return Ok(Some(look));
-    }
-    if call::told_by_calls(snapshot, std::iter::once(&dispatch.id))?.is_empty() {
-        return Ok(None);
-    }
-    if let Some(look) = record::look_since(snapshot, root, end)? {
-        return Ok(Some(look));
-    }
-    // Nothing was captured since: each of its calls ended with a capture.
-    let calls = call::of_dispatch(snapshot, &dispatch.id)?;
-    let last = calls.iter().filter_map(|call| call.ended_seq).max();
-    last.map_or(Ok(None), |last| record::look_since(snapshot, root, last))
-}
-
-fn kept(found: Option<Checkpoint>, dispatch: &Dispatch, when: &str) -> Result<Checkpoint> {
-    found.filter(|checkpoint| checkpoint.pruned_at.is_none()).ok_or_else(|| missing(dispatch, when))
-}
-
-fn missing(dispatch: &Dispatch, when: &str) -> Diagnosis {
-    let id = dispatch.id.short();
-    Diagnosis::new(
-        Code::NoCheckpoint,
-        format!("There is no checkpoint of the tree {when}, so the changes of the dispatch {id} cannot be told from others."),
-    )
-    .hint(format!("undo it with all that came after it: ic undo dispatch:{id} --dry-run; or its record and effects alone: ic undo --dispatch {id} --layer=workflow,effects --yes"))
-    .detail("dispatch_id", dispatch.id.as_str())
 }

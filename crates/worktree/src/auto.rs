@@ -18,7 +18,8 @@ use ic_phase::run::NewRun;
 use ic_store::Transaction;
 
 use super::held::Held;
-use super::shot::{self, GitPart, Purpose, Shot};
+use super::points;
+use super::shot::{GitPart, Occasion, Purpose, Shot};
 use super::workspace::{Settings, Warning, Workspace, root_of};
 use crate::mark::Marked;
 
@@ -54,17 +55,6 @@ impl Seen {
     pub fn end(self) -> Seq {
         self.seq + Seq::from(!self.is_certain)
     }
-}
-
-/// What a checkpoint is recorded with.
-#[derive(Debug, Clone, Copy)]
-pub struct Occasion<'a> {
-    /// The run.
-    pub run_id: &'a RunId,
-    /// Its epoch.
-    pub epoch: i64,
-    /// The phase that it is at.
-    pub phase: &'a str,
 }
 
 impl Taken {
@@ -131,7 +121,7 @@ impl Taken {
         new: &NewPoint<'_>,
         look: &CheckpointId,
     ) -> Result<()> {
-        shot::record_point_at(tx, now, run, new, look, &self.marked)
+        points::record_point_at(tx, now, run, new, look, &self.marked)
     }
 
     /// The same, taken as the last agent at work in the tree stopped: what changes from here on is others' work.
@@ -287,7 +277,7 @@ impl Taken {
         run: &Run,
         new: &NewPoint<'_>,
     ) -> Result<()> {
-        shot::record_point(tx, now, run, new, self.shot.as_ref(), &self.marked)
+        points::record_point(tx, now, run, new, self.shot.as_ref(), &self.marked)
     }
 
     /// Records what was seen after work, beside what ended it.

@@ -18,6 +18,7 @@ mod others;
 pub mod outside;
 mod path;
 mod place;
+mod points;
 pub mod purge;
 mod read;
 pub mod repair;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::capture::{self, Captured, Progress, RuleOptions, Seen};
 use ic_checkpoint::diff;
 use ic_checkpoint::git::{self, Asked, Before, Clean, Look};
@@ -14,13 +14,9 @@ use ic_checkpoint::manifest::{Changed, Manifest, PathText};
 use ic_checkpoint::objects::Writer;
 use ic_checkpoint::places::Places;
 use ic_checkpoint::record::{self, Checkpoint, Kind, Link, NewCheckpoint};
-use ic_phase::Run;
-use ic_phase::point::{self, NewPoint};
 use ic_store::Transaction;
 
-use super::auto::Occasion;
 use super::workspace::{Warning, Workspace};
-use crate::mark::Marked;
 
 /// A picture whose content is durable, to be recorded in a transaction.
 pub struct Shot {
@@ -107,6 +103,17 @@ pub struct Purpose {
     pub touched: Option<BTreeSet<Vec<u8>>>,
     /// Git has just looked at the files: it need not again where the tree is this one.
     pub clean: Option<Clean>,
+}
+
+/// The move of a run that a checkpoint is recorded with.
+#[derive(Debug, Clone, Copy)]
+pub struct Occasion<'a> {
+    /// The run.
+    pub run_id: &'a RunId,
+    /// Its epoch.
+    pub epoch: i64,
+    /// The phase that it is at.
+    pub phase: &'a str,
 }
 
 impl Purpose {
@@ -368,36 +375,4 @@ impl Shot {
     pub fn id(&self) -> &CheckpointId {
         &self.id
     }
-}
-
-/// Records a point of a run, whose event is the first of the transaction, with what was seen there: the tree, if it was captured, and the
-/// mark of the state database.
-pub(super) fn record_point(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    run: &Run,
-    new: &NewPoint<'_>,
-    shot: Option<&Shot>,
-    marked: &Marked,
-) -> Result<()> {
-    let seq = point::announce(tx, now, run, new)?;
-    if let Some(shot) = shot {
-        shot.record(tx, now, Some(run.epoch))?;
-    }
-    marked.record(tx, seq, &run.id)?;
-    point::insert(tx, now, run, new, seq, shot.map(Shot::id))
-}
-
-/// As [`record_point`], of what a checkpoint has that was taken before.
-pub(super) fn record_point_at(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    run: &Run,
-    new: &NewPoint<'_>,
-    look: &CheckpointId,
-    marked: &Marked,
-) -> Result<()> {
-    let seq = point::announce(tx, now, run, new)?;
-    marked.record(tx, seq, &run.id)?;
-    point::insert(tx, now, run, new, seq, Some(look))
 }

@@ -9,7 +9,8 @@ use ic_phase::point::NewPoint;
 use ic_store::Transaction;
 
 use super::held::Held;
-use super::shot::{self, Purpose, Shot};
+use super::points;
+use super::shot::{Purpose, Shot};
 use super::workspace::{Warning, Workspace};
 use crate::mark::Marked;
 
@@ -56,7 +57,7 @@ impl StepShot {
         run: &Run,
         new: &NewPoint<'_>,
     ) -> Result<()> {
-        shot::record_point(tx, now, run, new, Some(&self.shot), &self.marked)
+        points::record_point(tx, now, run, new, Some(&self.shot), &self.marked)
     }
 
     /// Records it.

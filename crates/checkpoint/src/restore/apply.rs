@@ -3,12 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read;
 use std::sync::atomic::AtomicU64;
 
 use ic_base::{Code, Diagnose, Diagnosis, RestoreId, Result};
-use ic_events::Hash;
-use sha2::{Digest, Sha256};
 
 use super::database::{self, Unused};
 use super::plan::{Node, Plan, Step};
@@ -17,15 +14,15 @@ use crate::attributes::Attributes;
 use crate::manifest::PathText;
 use crate::objects::{Objects, hash_of};
 use crate::places::{Around, Places};
-use crate::rootfs::{Found, Looks, MAKE, RootDir, Stat};
+use crate::rootfs::{Found, Looks, MAKE, RootDir};
 
+mod comparison;
 mod files;
 mod group;
 
+use self::comparison::same;
 use self::group::Group;
 
-/// What the owner of a file needs to read it.
-const READ: u32 = 0o400;
 /// What the owner of a directory needs to reach what is in it.
 const ENTER: u32 = 0o100;
 
@@ -326,57 +323,6 @@ impl Applier<'_> {
         }
     }
 
-    /// How a file or directory is to look; `None` for links.
-    fn looks(node: &Node) -> Option<Looks<'_>> {
-        match node {
-            Node::File { mode, attributes, .. } | Node::Directory { mode, attributes } => {
-                Some(Looks { mode: *mode, attributes: Some(attributes) })
-            }
-            Node::Symlink(_) => None,
-        }
-    }
-
-    /// Whether a file has the attributes that it should have.
-    fn is_dressed(&self, path: &[u8], node: &Node) -> bool {
-        node.attributes().is_none_or(|wanted| self.root.attributes(path).is_ok_and(|has| has == *wanted))
-    }
-
-    fn state(&self, path: &[u8]) -> Result<Found> {
-        self.root.state(path).while_doing(|| format!("looking at {}", String::from_utf8_lossy(path)))
-    }
-
-    /// Whether exactly this stands there.
-    fn is(&self, path: &[u8], found: &Found, node: &Node) -> bool {
-        self.is_plainly(path, found, node)
-            && (matches!(node, Node::Directory { .. }) || self.is_dressed(path, node))
-    }
-
-    /// Whether this stands there: content and permission bits.
-    fn is_plainly(&self, path: &[u8], found: &Found, node: &Node) -> bool {
-        match (found, node) {
-            (Found::File(stat), Node::File { hash, size, mode, .. }) => {
-                stat.size == *size
-                    && stat.mode == *mode
-                    && self.hash(path).is_some_and(|found| found == *hash)
-            }
-            (Found::Symlink(_, target), Node::Symlink(expected)) => *target == expected.0,
-            (Found::Directory(_), Node::Directory { .. }) => true,
-            _ => false,
-        }
-    }
-
-    fn hash(&self, path: &[u8]) -> Option<Hash> {
-        let mut file = self.root.open_file(path).ok()?;
-        let mut digest = Sha256::new();
-        let mut buffer = vec![0; 64 << 10];
-        loop {
-            match file.read(&mut buffer).ok()? {
-                0 => return Some(digest.finalize().into()),
-                count => digest.update(&buffer[..count]),
-            }
-        }
-    }
-
     /// Errors: those of [`database::require_alone`].
     fn require_alone(&self, path: &[u8], after: Option<&Node>) -> Result<Option<Unused>> {
         let comes = match after {
@@ -389,17 +335,6 @@ impl Applier<'_> {
     /// A name beside `path` that no other step uses at the same time.
     fn temporary(&self, path: &[u8]) -> Vec<u8> {
         [&self.prefix[..], &ic_events::hex(&hash_of(path)).as_bytes()[..16]].concat()
-    }
-}
-
-/// Whether a path is as it was found a moment ago.
-fn same(now: &Found, before: &Found) -> bool {
-    match (now, before) {
-        // To read what its owner has closed to himself changes its inode.
-        (Found::File(now), Found::File(before)) if before.mode & READ == 0 => {
-            *now == Stat { ctime: now.ctime, ..*before }
-        }
-        _ => now == before,
     }
 }
 

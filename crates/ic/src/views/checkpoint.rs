@@ -5,12 +5,12 @@ pub(crate) mod git;
 pub(crate) mod restore;
 pub(crate) mod retention;
 pub(crate) mod size;
+mod tree;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
-use ic_base::{CheckpointId, Result, Timestamp};
+use ic_base::{Result, Timestamp};
 use ic_checkpoint::capture::Progress;
 use ic_checkpoint::git::GitState;
 use ic_checkpoint::manifest::{Changed, Manifest, PathText};
@@ -20,8 +20,10 @@ use ic_session::Prompt;
 use ic_store::path_from_bytes;
 use ic_worktree::{Shown, Warning};
 
+pub(crate) use tree::{choice, tree};
+
 use crate::output::List;
-use crate::text::{Cell, Table, counted, path_text, plain, second, style, styled, when};
+use crate::text::{Cell, Table, counted, path_text, plain, style, styled, when};
 use crate::views::PathJson;
 use crate::views::checkpoint::content::{ChangeJson, FileJson};
 use crate::views::shared::{SkippedJson, WarningJson};
@@ -194,12 +196,6 @@ impl Rows {
     }
 }
 
-/// Checkpoints to choose from, numbered.
-pub(crate) fn choice(all: &[Shown]) -> String {
-    let lines = all.iter().enumerate().map(|(i, shown)| format!("{:>3}  {}\n", i + 1, node(shown)));
-    lines.collect()
-}
-
 /// How far a capture is.
 pub(crate) fn capturing(progress: &Progress) -> String {
     format!(
@@ -320,58 +316,6 @@ pub(crate) fn section(out: &mut String, title: &str, lines: &[String]) {
     if lines.len() > SHOWN {
         *out += &format!("  {}\n", styled(style::DIM, &format!("and {} more: --json", lines.len() - SHOWN)));
     }
-}
-
-/// Checkpoints as a tree: what follows stands below; a branch is indented.
-pub(crate) fn tree(all: &[Shown]) -> String {
-    if all.is_empty() {
-        return "No checkpoints.\n".to_owned();
-    }
-    let ids: BTreeSet<&str> = all.iter().map(|shown| shown.checkpoint.id.as_str()).collect();
-    let mut below: BTreeMap<Option<&str>, Vec<&Shown>> = BTreeMap::new();
-    for shown in all {
-        let parent =
-            shown.checkpoint.parent_id.as_ref().map(CheckpointId::as_str).filter(|id| ids.contains(id));
-        below.entry(parent).or_default().push(shown);
-    }
-    let mut out = String::new();
-    // Depth first without recursion: histories are long.
-    let mut stack: Vec<(&Shown, String, &str)> =
-        below.get(&None).into_iter().flatten().rev().map(|root| (*root, String::new(), "")).collect();
-    while let Some((shown, prefix, branch)) = stack.pop() {
-        out += &format!("{prefix}{branch}{}\n", node(shown));
-        let children = below.get(&Some(shown.checkpoint.id.as_str())).map_or(&[][..], Vec::as_slice);
-        let inner = match branch {
-            "├─" => format!("{prefix}│ "),
-            _ => prefix.clone(),
-        };
-        // The newest goes on in the same column; older branches are drawn first, beside it.
-        for (i, child) in children.iter().enumerate().rev() {
-            let is_last = i + 1 == children.len();
-            stack.push((child, inner.clone(), if is_last { "" } else { "├─" }));
-        }
-    }
-    out
-}
-
-fn node(shown: &Shown) -> String {
-    let checkpoint = &shown.checkpoint;
-    let mut line = format!(
-        "{} {}  {}  {}",
-        styled(kind_style(checkpoint.kind), "●"),
-        styled(style::STRONG, checkpoint.id.short()),
-        styled(kind_style(checkpoint.kind), &format!("{:<8}", checkpoint.kind.as_str())),
-        styled(style::DIM, &second(checkpoint.created_at)),
-    );
-    let changes = summary(shown.manifest.as_ref());
-    if !changes.is_empty() {
-        line += &format!("  {changes}");
-    }
-    let about = about(checkpoint);
-    if !about.is_empty() {
-        line += &format!("  {}", plain(&about));
-    }
-    line
 }
 
 /// `+2 ~1 -3`: added, modified, deleted.

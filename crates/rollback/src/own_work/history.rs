@@ -20,8 +20,8 @@ use ic_session::attribution::{Attribution, Window};
 use ic_store::Snapshot;
 use ic_worktree::Workspace;
 
-use super::Span;
 use super::commits::{Made, Others};
+use super::span::Span;
 
 /// A piece of work whose history is looked at.
 pub(super) struct Work<'w> {

@@ -14,7 +14,8 @@ use ic_saga::State;
 use ic_store::path_from_bytes;
 use ic_worktree::{NotYet, Report, RestoreRequest, Settings, TreeChanges, Warning, Watch, Which, Workspace};
 
-use super::{around, require_project};
+use super::around;
+use super::target::require_project;
 use crate::covered::Covered;
 use crate::layers::layer::{Site, Work, has_tree, until};
 use crate::own_work;

@@ -1,0 +1,78 @@
+//! What a path holds, compared with what a plan found or leaves there.
+
+use std::io::Read;
+
+use ic_base::{Diagnose, Result};
+use ic_events::Hash;
+use sha2::{Digest, Sha256};
+
+use super::super::plan::Node;
+use super::Applier;
+use crate::rootfs::{Found, Looks, Stat};
+
+/// What the owner of a file needs to read it.
+const READ: u32 = 0o400;
+
+impl Applier<'_> {
+    /// How a file or directory is to look; `None` for links.
+    pub(super) fn looks(node: &Node) -> Option<Looks<'_>> {
+        match node {
+            Node::File { mode, attributes, .. } | Node::Directory { mode, attributes } => {
+                Some(Looks { mode: *mode, attributes: Some(attributes) })
+            }
+            Node::Symlink(_) => None,
+        }
+    }
+
+    /// Whether a file has the attributes that it should have.
+    pub(super) fn is_dressed(&self, path: &[u8], node: &Node) -> bool {
+        node.attributes().is_none_or(|wanted| self.root.attributes(path).is_ok_and(|has| has == *wanted))
+    }
+
+    pub(super) fn state(&self, path: &[u8]) -> Result<Found> {
+        self.root.state(path).while_doing(|| format!("looking at {}", String::from_utf8_lossy(path)))
+    }
+
+    /// Whether exactly this stands there.
+    pub(super) fn is(&self, path: &[u8], found: &Found, node: &Node) -> bool {
+        self.is_plainly(path, found, node)
+            && (matches!(node, Node::Directory { .. }) || self.is_dressed(path, node))
+    }
+
+    /// Whether this stands there: content and permission bits.
+    pub(super) fn is_plainly(&self, path: &[u8], found: &Found, node: &Node) -> bool {
+        match (found, node) {
+            (Found::File(stat), Node::File { hash, size, mode, .. }) => {
+                stat.size == *size
+                    && stat.mode == *mode
+                    && self.hash(path).is_some_and(|found| found == *hash)
+            }
+            (Found::Symlink(_, target), Node::Symlink(expected)) => *target == expected.0,
+            (Found::Directory(_), Node::Directory { .. }) => true,
+            _ => false,
+        }
+    }
+
+    fn hash(&self, path: &[u8]) -> Option<Hash> {
+        let mut file = self.root.open_file(path).ok()?;
+        let mut digest = Sha256::new();
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match file.read(&mut buffer).ok()? {
+                0 => return Some(digest.finalize().into()),
+                count => digest.update(&buffer[..count]),
+            }
+        }
+    }
+}
+
+/// Whether a path is as it was found a moment ago.
+pub(super) fn same(now: &Found, before: &Found) -> bool {
+    match (now, before) {
+        // To read what its owner has closed to himself changes its inode.
+        (Found::File(now), Found::File(before)) if before.mode & READ == 0 => {
+            *now == Stat { ctime: now.ctime, ..*before }
+        }
+        _ => now == before,
+    }
+}

@@ -1,0 +1,67 @@
+//! Checkpoints as a tree, and as a numbered choice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ic_base::CheckpointId;
+use ic_worktree::Shown;
+
+use super::{about, kind_style, summary};
+use crate::text::{plain, second, style, styled};
+
+/// Checkpoints to choose from, numbered.
+pub(crate) fn choice(all: &[Shown]) -> String {
+    let lines = all.iter().enumerate().map(|(i, shown)| format!("{:>3}  {}\n", i + 1, node(shown)));
+    lines.collect()
+}
+
+/// Checkpoints as a tree: what follows stands below; a branch is indented.
+pub(crate) fn tree(all: &[Shown]) -> String {
+    if all.is_empty() {
+        return "No checkpoints.\n".to_owned();
+    }
+    let ids: BTreeSet<&str> = all.iter().map(|shown| shown.checkpoint.id.as_str()).collect();
+    let mut below: BTreeMap<Option<&str>, Vec<&Shown>> = BTreeMap::new();
+    for shown in all {
+        let parent =
+            shown.checkpoint.parent_id.as_ref().map(CheckpointId::as_str).filter(|id| ids.contains(id));
+        below.entry(parent).or_default().push(shown);
+    }
+    let mut out = String::new();
+    // Depth first without recursion: histories are long.
+    let mut stack: Vec<(&Shown, String, &str)> =
+        below.get(&None).into_iter().flatten().rev().map(|root| (*root, String::new(), "")).collect();
+    while let Some((shown, prefix, branch)) = stack.pop() {
+        out += &format!("{prefix}{branch}{}\n", node(shown));
+        let children = below.get(&Some(shown.checkpoint.id.as_str())).map_or(&[][..], Vec::as_slice);
+        let inner = match branch {
+            "├─" => format!("{prefix}│ "),
+            _ => prefix.clone(),
+        };
+        // The newest goes on in the same column; older branches are drawn first, beside it.
+        for (i, child) in children.iter().enumerate().rev() {
+            let is_last = i + 1 == children.len();
+            stack.push((child, inner.clone(), if is_last { "" } else { "├─" }));
+        }
+    }
+    out
+}
+
+fn node(shown: &Shown) -> String {
+    let checkpoint = &shown.checkpoint;
+    let mut line = format!(
+        "{} {}  {}  {}",
+        styled(kind_style(checkpoint.kind), "●"),
+        styled(style::STRONG, checkpoint.id.short()),
+        styled(kind_style(checkpoint.kind), &format!("{:<8}", checkpoint.kind.as_str())),
+        styled(style::DIM, &second(checkpoint.created_at)),
+    );
+    let changes = summary(shown.manifest.as_ref());
+    if !changes.is_empty() {
+        line += &format!("  {changes}");
+    }
+    let about = about(checkpoint);
+    if !about.is_empty() {
+        line += &format!("  {}", plain(&about));
+    }
+    line
+}

@@ -1,0 +1,41 @@
+//! Recording a point of a run with what was seen there.
+
+use ic_base::{CheckpointId, Result, Timestamp};
+use ic_phase::Run;
+use ic_phase::point::{self, NewPoint};
+use ic_store::Transaction;
+
+use crate::mark::Marked;
+use crate::shot::Shot;
+
+/// Records a point of a run, whose event is the first of the transaction, with what was seen there: the tree, if it was captured, and the
+/// mark of the state database.
+pub(super) fn record_point(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    run: &Run,
+    new: &NewPoint<'_>,
+    shot: Option<&Shot>,
+    marked: &Marked,
+) -> Result<()> {
+    let seq = point::announce(tx, now, run, new)?;
+    if let Some(shot) = shot {
+        shot.record(tx, now, Some(run.epoch))?;
+    }
+    marked.record(tx, seq, &run.id)?;
+    point::insert(tx, now, run, new, seq, shot.map(Shot::id))
+}
+
+/// As [`record_point`], of what a checkpoint has that was taken before.
+pub(super) fn record_point_at(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    run: &Run,
+    new: &NewPoint<'_>,
+    look: &CheckpointId,
+    marked: &Marked,
+) -> Result<()> {
+    let seq = point::announce(tx, now, run, new)?;
+    marked.record(tx, seq, &run.id)?;
+    point::insert(tx, now, run, new, seq, Some(look))
+}
