@@ -1,4 +1,4 @@
-//! A client that goes on with a session in a server which it started for another one.
+//! A client that resumes a session in an MCP server that it started for another session.
 
 use ic_testkit::World;
 use serde_json::{Value, json};

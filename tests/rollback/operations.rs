@@ -58,7 +58,7 @@ fn a_conflict_that_the_work_began_ends_with_its_undo() {
         assert!(!world.root().join(".git").join(note).exists(), "{operation}");
         assert_eq!((world.git(&["rev-parse", "HEAD"]), world.git(&["status", "--porcelain"])), before);
         assert_eq!(world.text("a"), "newest\n", "{operation}");
-        // The way back would need git's notes of it: it says what to do, and that does it.
+        // A redo would need git's notes of the merge. The hint says what to do, and that works.
         let refused = world.cli.run(["redo", "--yes"]);
         assert_eq!((refused.code, refused.error().as_str()), (Some(1), "git_in_progress"), "{operation}");
         assert!(refused.stderr.contains(&format!("begin the {operation} again")), "{operation}: {refused:?}");

@@ -1,6 +1,8 @@
 //! What a ledger on a server does not do yet is refused with a code, and changes nothing; what is not there is said.
 
-use crate::cluster::{Cluster, cluster, project_at, role_of_every_day};
+use ic_testkit::Cluster;
+
+use crate::cluster::{cluster, project_at, role_of_every_day};
 
 #[test]
 fn what_reaches_beyond_the_record_is_refused_and_changes_nothing() {

@@ -143,7 +143,7 @@ fn a_phase_with_steps_to_run_is_not_skipped() {
     assert_eq!(refused.error(), "invalid_value");
     assert!(refused.stderr.contains("(test)"), "{refused:?}");
     assert_eq!(world.cli.dump(), before);
-    // One that is on record all the same.
+    // One that is on record anyway.
     world.cli.sql(
         "INSERT INTO run_skips (seq, run_id, phase, reason, created_at) SELECT max(seq), run_id, 'tested', 'no', 1 FROM events",
     );

@@ -20,7 +20,7 @@ impl Limit {
         Self { until: Some((began + most, most)), interrupted }
     }
 
-    /// Whether there is any: then the capture may be killed, too, by whoever limits it.
+    /// Whether there is a limit. The caller that set it may also kill the capture.
     pub fn is_any(&self) -> bool {
         self.until.is_some() || self.interrupted.is_some()
     }

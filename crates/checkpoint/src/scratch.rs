@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_files_go_once_nobody_captures() {
+    fn unfinished_files_go_once_no_capture_runs() {
         let (_place, objects) = place();
         let above = cache_directory(&objects).unwrap();
         std::fs::create_dir(above.join(".tmpAbCdEf")).unwrap();

@@ -155,7 +155,7 @@ pub(crate) fn take(store: &Path) -> Option<Taken> {
 }
 
 impl Taken {
-    /// The oldest event that is not recorded. What is no line of ours is passed over.
+    /// The oldest event that is not recorded. Lines that `ic` did not write are skipped.
     pub(crate) fn oldest(&mut self) -> Option<Unsent> {
         while let Some(line) = self.lines.get(self.done) {
             match serde_json::from_str(line) {

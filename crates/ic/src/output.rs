@@ -3,7 +3,7 @@
 
 mod capture;
 mod list;
-mod warning;
+mod warnings;
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -20,8 +20,8 @@ use serde::Serialize;
 
 pub(crate) use capture::Capture;
 pub(crate) use list::List;
-pub(crate) use warning::escape_controls;
-use warning::print_warning;
+pub(crate) use warnings::escape_controls;
+use warnings::print_warning;
 
 use crate::exit::Exit;
 use crate::format::{Format, FormatChoice};
@@ -316,7 +316,7 @@ impl Output {
         self.done()
     }
 
-    /// Errors where the answer of a call that wrote to the ledger reached nobody: its id is in there, and a script would go on without it.
+    /// Errors where a call wrote to the ledger and its answer had no reader: the answer has the id, and a script would continue without it.
     fn require_reader(&mut self) -> Result<()> {
         if !ic_store::has_written() || self.capture.is_some() {
             return Ok(());

@@ -1,10 +1,10 @@
-//! What a rollback planned to take back of its run, from the plan that is kept with it as JSON.
+//! What a rollback planned to undo in its run, read from the plan that its row keeps as JSON.
 
 use serde_json::Value;
 
 use crate::table::RollbackRecord;
 
-/// What a rollback takes back of its run, as it was before.
+/// What a rollback undoes in its run, with the state before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
     /// The phases that are rolled back, in chain order.

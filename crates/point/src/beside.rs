@@ -1,4 +1,4 @@
-//! What is newer here than the run that is looked at, and is none of its work: a run that has ended since, a checkpoint without a run.
+//! What is newer than the run that is shown, and belongs to other work: a run that has ended since, or a checkpoint without a run.
 
 use ic_base::{Code, Result, Seq};
 use ic_checkpoint::record::{self, Checkpoint};
@@ -10,7 +10,7 @@ use ic_store::Snapshot;
 use super::list::Listed;
 use super::meant::last;
 
-/// What is newer here than a run's own work.
+/// What is newer than a run's own work.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Beside {
     /// The run that has ended and has the newest work, and the point before that work.

@@ -279,7 +279,7 @@ fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, (before, at_most): (Se
     for point in list::list_among(snapshot, run, &rollbacks, Part { all, before, at_most: wanted })? {
         entries.push(of_point(snapshot, &rollbacks, point)?);
     }
-    // Of a session a person undoes one prompt after another, and each of these undos is an entry of its own.
+    // A person undoes the prompts of a session one after another, and each undo is an entry.
     let of_session = ic_session::is_own_run(snapshot, &run.id)?;
     for rollback in rollbacks.iter().filter(|rollback| rollback.seq < before) {
         let taken_back_by = covering(&rollbacks, rollback.seq, false);

@@ -156,7 +156,7 @@ pub struct LayeredRollback {
 }
 
 impl LayeredRollback {
-    /// What is to be said of what stays, beside what the layers say.
+    /// What stays, in addition to what the layers report.
     pub fn stays(&self) -> impl Iterator<Item = &Warning> {
         self.rows_stay.iter().chain(&self.git_stays).chain(&self.elsewhere)
     }

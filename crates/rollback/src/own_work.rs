@@ -29,7 +29,7 @@ pub use commits::{CommitState, OwnCommit};
 use commits::{Made, Others, commits_of, heads_between, leave_recorded, leave_unstashed};
 pub(crate) use history::{made_again, put_back, undo_begun};
 use passed_over::Differences;
-use span::{Span, missing};
+use span::{WorkSpan, missing};
 
 /// The tree before a dispatch, and what the dispatch did to it.
 pub(super) struct OwnWork {
@@ -71,7 +71,7 @@ pub(super) fn of_dispatch(
 ) -> Result<OwnWork> {
     let ids: Vec<DispatchId> = std::iter::once(id).chain(descendants).cloned().collect();
     let (span, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
-        let span = Span::of(snapshot, &workspace.root, id, descendants)?;
+        let span = WorkSpan::of(snapshot, &workspace.root, id, descendants)?;
         let attribution = span.attribution(snapshot, &workspace.root)?;
         let recorded = recorded_by(snapshot, &ids)?;
         let until = met.since.map_or_else(|| ic_events::head(snapshot).map(|head| head.0), Ok)?;
@@ -139,7 +139,7 @@ pub(super) fn again(
     let left = restores.last().and_then(|last| last.restored_id.as_ref());
     let left = left.or(effects.last().and_then(TreeChanges::after));
     let found = workspace.kernel.read(|snapshot| {
-        let Ok(span) = Span::of(snapshot, &workspace.root, id, descendants) else { return Ok(None) };
+        let Ok(span) = WorkSpan::of(snapshot, &workspace.root, id, descendants) else { return Ok(None) };
         let attribution = span.attribution(snapshot, &workspace.root)?;
         let left = left.map(|left| record::get(snapshot, left)).transpose()?;
         let recorded = recorded_by(snapshot, &work)?;
@@ -179,7 +179,7 @@ impl Reach {
             let effects = compensation::list(snapshot, &undo.run_id)?;
             // What is not kept any more cannot be told from others' work.
             let span = work.split_first();
-            let span = span.and_then(|(id, below)| Span::of(snapshot, &workspace.root, id, below).ok());
+            let span = span.and_then(|(id, below)| WorkSpan::of(snapshot, &workspace.root, id, below).ok());
             Ok((span.map(|span| span.attribution(snapshot, &workspace.root)).transpose()?, effects))
         })?;
         let changes =

@@ -253,7 +253,7 @@ pub fn of_project(snapshot: &Snapshot<'_>, project: &std::path::Path, limit: i64
     snapshot.query_all(&sql, &[&path_bytes(project), &limit], from_row)
 }
 
-/// The session whose agent asks over a tool of ours, in a project. One that is in a call of such a tool comes first, then `named`, then the only
+/// The session whose agent asks over a tool of `ic`, in a project. One that is in a call of such a tool comes first, then `named`, then the only
 /// one that works on a prompt. `named` is the session that the server was started for: a client may have resumed another one in it, or begun a
 /// new one, so it is not believed before the calls. `None`: that is not known.
 pub fn that_calls(

@@ -81,7 +81,7 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
     Ok(Some(Unfinished { kind: "workflow", id: run.id.to_string(), message, command }))
 }
 
-/// What holds the run of a stopped workflow of which no step failed and no step of the current phase is left.
+/// What holds the run of a stopped workflow. No step of it failed, and no step of the current phase is left.
 pub(crate) fn waits_for(
     snapshot: &Snapshot<'_>,
     run: &Run,

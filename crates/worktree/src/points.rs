@@ -26,7 +26,7 @@ pub(super) fn record_point(
     point::insert(tx, now, run, new, seq, shot.map(Shot::id))
 }
 
-/// As [`record_point`], of what a checkpoint has that was taken before.
+/// As [`record_point`], with a checkpoint that was taken earlier.
 pub(super) fn record_point_at(
     tx: &Transaction<'_>,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! What is said of a workflow whose run is held between two phases.
+//! What `ic` reports about a workflow whose run is held between two phases.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a person took away and brought back is still of the work that made it: git does so with a stash, a switch and a merge.
+//! Content that a person removed and returned still belongs to the work that made it. A stash, a switch and a merge do that.
 
 use ic_testkit::World;
 

@@ -10,9 +10,9 @@ pub(super) const LONGEST_KEY: usize = 16 * 1024;
 pub(super) enum Hidden {
     /// Over all bytes of a class.
     Of(Class),
-    /// Over so many bytes.
+    /// Over this number of bytes.
     Bytes(usize),
-    /// To the end of a private key, or over so many bytes.
+    /// To the end of a private key, or over this number of bytes.
     Key(usize),
 }
 
@@ -25,6 +25,6 @@ pub(super) enum Verdict {
     More,
     /// The first part of a JSON Web Token may begin here.
     Header,
-    /// A token, of which so many bytes are shown.
+    /// A token, with the number of its bytes that are shown.
     Token { shown: usize, hidden: Hidden },
 }

@@ -14,14 +14,14 @@ use crate::limit::Limit;
 
 static LIMIT: RwLock<Option<Limit>> = RwLock::new(None);
 
-/// How often is looked whether the time is over.
+/// The interval between two looks at the time.
 const EACH: Duration = Duration::from_millis(20);
 
-/// As long as this lives, git ends with the limit.
+/// While this lives, git ends when the limit is reached.
 #[derive(Debug)]
 pub struct Limited(());
 
-/// Lets git end with a limit; `None`: there is none.
+/// Ends git when the limit is reached; `None`: there is no limit.
 pub fn limited(limit: &Limit) -> Option<Limited> {
     limit.is_any().then(|| {
         *LIMIT.write().unwrap_or_else(PoisonError::into_inner) = Some(limit.clone());
@@ -35,13 +35,13 @@ impl Drop for Limited {
     }
 }
 
-/// The limit of now.
+/// The limit that is in force.
 pub(super) fn limit() -> Option<Limit> {
     LIMIT.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Works with a child, which must not be waited for in there, and ends it and its own children once the time is over. The child leads a
-/// process group where there is a limit.
+/// Runs `work` with a child, and ends the child and its children once the time is over. `work` must not wait for the child. Where there
+/// is a limit, the child leads a process group.
 pub(super) fn watching<T>(
     child: &Child,
     limit: Option<&Limit>,
@@ -54,7 +54,7 @@ pub(super) fn watching<T>(
         let watch = scope.spawn(move || {
             while is_done.recv_timeout(EACH) == Err(RecvTimeoutError::Timeout) {
                 if let Err(over) = limit.check() {
-                    // Nobody has waited for it yet, so its number is still its own.
+                    // No thread has waited for the child yet, so no other process has its number.
                     let _ = kill_process_group(group, Signal::KILL);
                     return Some(over);
                 }

@@ -20,7 +20,7 @@ const RECENT_PACKS: usize = 48;
 const RECENT_BYTES: usize = 12 << 20;
 
 /// Where an object lies that was purged: nowhere, and it is not kept again. What was lost, and what is a piece of a
-/// purged content, has nothing there and is kept again by whoever has it.
+/// purged content, has nothing there; the next capture that reads it keeps it again.
 pub(super) const NEVER_AGAIN: i64 = 1;
 
 /// How much of directories is remembered, in bytes.

@@ -20,7 +20,7 @@ mod comparison;
 mod files;
 mod group;
 
-use self::comparison::same;
+use self::comparison::{looks_of, same};
 use self::group::Group;
 
 /// What the owner of a directory needs to reach what is in it.
@@ -175,14 +175,14 @@ impl Applier<'_> {
         if !goes {
             return Ok(());
         }
-        match self.state(path)? {
+        match self.root.look_at(path)? {
             Found::Absent => Ok(()),
             Found::Directory(_) if is_directory(before) => self.root.remove_directory(path),
-            found if step.after.as_ref().is_some_and(|after| self.is(path, &found, after)) => Ok(()),
+            found if step.after.as_ref().is_some_and(|after| self.root.has(path, &found, after)) => Ok(()),
             found => {
                 // What a program uses is not as it was looked at, which would be said of it then.
                 self.require_alone(path, None)?;
-                if !self.is(path, &found, before) {
+                if !self.root.has(path, &found, before) {
                     return Err(changed(path));
                 }
                 let _unused = self.require_alone(path, None)?;
@@ -197,7 +197,7 @@ impl Applier<'_> {
         if !makes {
             return Ok(());
         }
-        match self.state(&step.path.0)? {
+        match self.root.look_at(&step.path.0)? {
             Found::Directory(_) => Ok(()),
             Found::Absent => self.root.make_directory(&step.path.0),
             _ => Err(changed(&step.path.0)),
@@ -211,17 +211,17 @@ impl Applier<'_> {
         if matches!(after, Node::Directory { .. }) || is_done_elsewhere {
             return Ok(());
         }
-        let found = self.state(path)?;
+        let found = self.root.look_at(path)?;
         // Other names of the file are no business of this step: one that has more than it may change gets a file of its own.
         let names = if step.anew { 1 } else { step.names };
         let is_shared = matches!(found, Found::File(stat) if stat.names > names);
         let still = |now: &Found| same(now, &found);
-        if self.is_plainly(path, &found, after)
-            && !(is_shared && (step.anew || !self.is_dressed(path, after)))
+        if self.root.has_plainly(path, &found, after)
+            && !(is_shared && (step.anew || !self.root.is_dressed(path, after)))
         {
             // What an interrupted restore wrote, or could not dress as it should have.
-            return match Self::looks(after) {
-                Some(looks) if !self.is_dressed(path, after) => self.root.set_mode(path, looks, &still),
+            return match looks_of(after) {
+                Some(looks) if !self.root.is_dressed(path, after) => self.root.set_mode(path, looks, &still),
                 _ => Ok(()),
             };
         }
@@ -229,7 +229,7 @@ impl Applier<'_> {
         let is_expected = match before {
             // What stood in its place was removed before.
             None | Some(Node::Directory { .. }) => matches!(found, Found::Absent),
-            Some(before) => self.is(path, &found, before) || self.is_plainly(path, &found, after),
+            Some(before) => self.root.has(path, &found, before) || self.root.has_plainly(path, &found, after),
         };
         if !is_expected {
             return Err(changed(path));
@@ -240,7 +240,7 @@ impl Applier<'_> {
             (Some(Node::File { hash, .. }), Node::File { hash: same_hash, mode, .. })
                 if hash == same_hash && !is_shared =>
             {
-                self.root.set_mode(path, Self::looks(after).unwrap_or((*mode).into()), &still)
+                self.root.set_mode(path, looks_of(after).unwrap_or((*mode).into()), &still)
             }
             _ => self.place(step, &found),
         }
@@ -253,7 +253,7 @@ impl Applier<'_> {
         match &step.after {
             Some(after @ Node::File { hash, mode, .. }) => {
                 let temporary = self.temporary(path);
-                let looks = Self::looks(after).unwrap_or((*mode).into());
+                let looks = looks_of(after).unwrap_or((*mode).into());
                 self.root.write_file(path, looks, &temporary, &still, &mut |file: &mut File| {
                     let mut sparse = Sparse::new(file);
                     self.objects.read_to(hash, &mut sparse)?;
@@ -277,19 +277,19 @@ impl Applier<'_> {
         if self.grouped.contains(path.as_slice()) {
             return Ok(());
         }
-        let anchor = self.state(of)?;
+        let anchor = self.root.look_at(of)?;
         let stat = match anchor {
-            Found::File(stat) if self.is_plainly(of, &anchor, after) => stat,
+            Found::File(stat) if self.root.has_plainly(of, &anchor, after) => stat,
             _ => return Err(is_not_there(of)),
         };
-        let found = self.state(path)?;
+        let found = self.root.look_at(path)?;
         if matches!(found, Found::File(now) if (now.dev, now.ino) == (stat.dev, stat.ino)) {
             return Ok(());
         }
         let _unused = self.require_alone(path, Some(after))?;
         let is_expected = match &step.before {
             None | Some(Node::Directory { .. }) => matches!(found, Found::Absent),
-            Some(before) => self.is(path, &found, before) || self.is_plainly(path, &found, after),
+            Some(before) => self.root.has(path, &found, before) || self.root.has_plainly(path, &found, after),
         };
         if !is_expected {
             return Err(changed(path));
@@ -306,7 +306,7 @@ impl Applier<'_> {
     fn dress_directory(&self, step: &Step) -> Result<()> {
         match &step.after {
             Some(after @ Node::Directory { mode, .. }) => {
-                self.set_looks_of_directory(&step.path.0, Self::looks(after).unwrap_or((*mode).into()))
+                self.set_looks_of_directory(&step.path.0, looks_of(after).unwrap_or((*mode).into()))
             }
             _ => Ok(()),
         }
@@ -314,7 +314,7 @@ impl Applier<'_> {
 
     fn set_looks_of_directory(&self, path: &[u8], looks: Looks<'_>) -> Result<()> {
         let is_dressed = |wanted: &Attributes| self.root.attributes(path).is_ok_and(|has| has == *wanted);
-        match self.state(path)? {
+        match self.root.look_at(path)? {
             Found::Directory(stat) if stat.mode == looks.mode && looks.attributes.is_none_or(is_dressed) => {
                 Ok(())
             }

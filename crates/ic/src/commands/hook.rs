@@ -191,7 +191,7 @@ impl Hook {
 struct Said {
     /// What the client is told.
     answer: Option<Value>,
-    /// Whether the call is refused, or the stop is held back: neither happens.
+    /// Whether the call is refused or the stop is blocked.
     is_refused: bool,
     /// What went less well, for the log.
     warnings: Vec<Warning>,

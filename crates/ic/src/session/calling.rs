@@ -35,7 +35,8 @@ impl Session {
         Ok(())
     }
 
-    /// The session of a coding agent that makes this call: that of its shell, or over MCP the one that is in a call of such a tool.
+    /// The session of a coding agent that makes this call. In a shell, the environment names it; over MCP, it is the one with an open call
+    /// of such a tool.
     fn calling_session(
         &self,
         kernel: &Kernel,

@@ -21,7 +21,7 @@ use ic_store::Snapshot;
 use ic_worktree::Workspace;
 
 use super::commits::{Made, Others};
-use super::span::Span;
+use super::span::WorkSpan;
 
 /// A piece of work whose history is looked at.
 pub(super) struct Work<'w> {
@@ -189,7 +189,7 @@ pub(crate) fn made_again(
     let mut again = Vec::new();
     for one in all.iter().filter(|one| one.status == RollbackStatus::Undone) {
         let Some(only) = one.only() else { continue };
-        if let Ok(span) = Span::of(snapshot, root, &only, &one.descendants()) {
+        if let Ok(span) = WorkSpan::of(snapshot, root, &only, &one.descendants()) {
             again.push((span.ended, put_back(snapshot, one)?));
         }
     }

@@ -11,7 +11,7 @@ use ic_session::call;
 use ic_store::Snapshot;
 
 /// When a dispatch was at work in the tree, with the work that it began.
-pub(super) struct Span {
+pub(super) struct WorkSpan {
     pub(super) dispatch: Dispatch,
     /// The events of the first look and of the last.
     pub(super) range: (Seq, Seq),
@@ -21,7 +21,7 @@ pub(super) struct Span {
     pub(super) ended: CheckpointId,
 }
 
-impl Span {
+impl WorkSpan {
     /// Errors: `no_checkpoint` if the tree was not captured as it began, or as it ended, or is not kept any more.
     pub(super) fn of(
         snapshot: &Snapshot<'_>,

@@ -1,5 +1,5 @@
 //! The settings of coding agents in a project: they say how this machine is set up. In git, installed hooks have their file excluded; in a
-//! folder without git nothing hides it, so what a person or the client writes there after the work would stand against every undo.
+//! folder without git nothing hides it, so what a person or the client writes there after the work would refuse every undo.
 
 use super::request::Conflict;
 
@@ -20,7 +20,7 @@ const FILES: [&[u8]; 10] = [
 /// Why one stays.
 pub(super) const STAYS: &str = "settings of a client, which others changed: they stay";
 
-/// Takes the settings off what stands against a restore, where they are to stay; returns their conflicts. What the work itself changed there
+/// Removes settings that are to stay from the conflicts of a restore, and returns those. What the work itself changed there
 /// is no conflict.
 pub(super) fn take_from(conflicts: &mut Vec<Conflict>, stay: bool) -> Vec<Conflict> {
     let is_one = |conflict: &Conflict| stay && FILES.contains(&conflict.path.0.as_slice());

@@ -21,7 +21,7 @@ pub(super) fn insert(tx: &Transaction<'_>, now: Timestamp, pack: &Pack) -> Resul
     Ok(id.unwrap_or_default())
 }
 
-/// Says where an object lies. One that another process kept meanwhile stays where it is; one that was lost, or
+/// Says where an object lies. If another process kept it in the same time, that one stays; one that was lost, or
 /// that is a piece of what was purged, has content again. No writer of a file's content comes so far with one that was
 /// purged.
 pub(super) fn index(tx: &Transaction<'_>, pack: i64, placed: &Placed) -> Result<()> {

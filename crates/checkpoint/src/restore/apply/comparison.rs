@@ -7,40 +7,40 @@ use ic_events::Hash;
 use sha2::{Digest, Sha256};
 
 use super::super::plan::Node;
-use super::Applier;
-use crate::rootfs::{Found, Looks, Stat};
+use crate::rootfs::{Found, Looks, RootDir, Stat};
 
 /// What the owner of a file needs to read it.
 const READ: u32 = 0o400;
 
-impl Applier<'_> {
-    /// How a file or directory is to look; `None` for links.
-    pub(super) fn looks(node: &Node) -> Option<Looks<'_>> {
-        match node {
-            Node::File { mode, attributes, .. } | Node::Directory { mode, attributes } => {
-                Some(Looks { mode: *mode, attributes: Some(attributes) })
-            }
-            Node::Symlink(_) => None,
+/// How a file or directory is to look; `None` for links.
+pub(super) fn looks_of(node: &Node) -> Option<Looks<'_>> {
+    match node {
+        Node::File { mode, attributes, .. } | Node::Directory { mode, attributes } => {
+            Some(Looks { mode: *mode, attributes: Some(attributes) })
         }
+        Node::Symlink(_) => None,
     }
+}
 
+impl RootDir {
     /// Whether a file has the attributes that it should have.
     pub(super) fn is_dressed(&self, path: &[u8], node: &Node) -> bool {
-        node.attributes().is_none_or(|wanted| self.root.attributes(path).is_ok_and(|has| has == *wanted))
+        node.attributes().is_none_or(|wanted| self.attributes(path).is_ok_and(|has| has == *wanted))
     }
 
-    pub(super) fn state(&self, path: &[u8]) -> Result<Found> {
-        self.root.state(path).while_doing(|| format!("looking at {}", String::from_utf8_lossy(path)))
+    /// What a path holds. Errors: those of reading, with the path.
+    pub(super) fn look_at(&self, path: &[u8]) -> Result<Found> {
+        self.state(path).while_doing(|| format!("looking at {}", String::from_utf8_lossy(path)))
     }
 
-    /// Whether exactly this stands there.
-    pub(super) fn is(&self, path: &[u8], found: &Found, node: &Node) -> bool {
-        self.is_plainly(path, found, node)
+    /// Whether a path holds exactly this.
+    pub(super) fn has(&self, path: &[u8], found: &Found, node: &Node) -> bool {
+        self.has_plainly(path, found, node)
             && (matches!(node, Node::Directory { .. }) || self.is_dressed(path, node))
     }
 
-    /// Whether this stands there: content and permission bits.
-    pub(super) fn is_plainly(&self, path: &[u8], found: &Found, node: &Node) -> bool {
+    /// Whether a path holds this content with these permission bits.
+    pub(super) fn has_plainly(&self, path: &[u8], found: &Found, node: &Node) -> bool {
         match (found, node) {
             (Found::File(stat), Node::File { hash, size, mode, .. }) => {
                 stat.size == *size
@@ -54,7 +54,7 @@ impl Applier<'_> {
     }
 
     fn hash(&self, path: &[u8]) -> Option<Hash> {
-        let mut file = self.root.open_file(path).ok()?;
+        let mut file = self.open_file(path).ok()?;
         let mut digest = Sha256::new();
         let mut buffer = vec![0; 64 << 10];
         loop {

@@ -9,6 +9,7 @@ use ic_store::faults;
 
 use super::super::database;
 use super::super::plan::{Database, Node, Plan, Step};
+use super::comparison::looks_of;
 use super::{Applier, changed};
 use crate::rootfs::Found;
 
@@ -56,11 +57,11 @@ impl Applier<'_> {
         drop(database::require_unused(self.root, path)?);
         let mut goes = Vec::new();
         for (_, step) in group.steps() {
-            let found = self.state(&step.path.0)?;
+            let found = self.root.look_at(&step.path.0)?;
             let path = &step.path.0;
             // What only has to look otherwise is not removed.
-            let is_left = step.after.as_ref().is_some_and(|node| self.is_plainly(path, &found, node));
-            let is_found = step.before.as_ref().is_some_and(|node| self.is(path, &found, node));
+            let is_left = step.after.as_ref().is_some_and(|node| self.root.has_plainly(path, &found, node));
+            let is_found = step.before.as_ref().is_some_and(|node| self.root.has(path, &found, node));
             match &found {
                 Found::Absent | Found::Directory(_) => {}
                 _ if is_left => {}
@@ -70,7 +71,7 @@ impl Applier<'_> {
         }
         for side in database::sides_of(path) {
             let is_known = group.database.sides.iter().any(|known| known.0 == side);
-            if !is_known && !matches!(self.state(&side)?, Found::Absent) {
+            if !is_known && !matches!(self.root.look_at(&side)?, Found::Absent) {
                 return Err(database::beside_a_stranger(&side));
             }
         }
@@ -92,9 +93,9 @@ impl Applier<'_> {
             if matches!(after, Node::Directory { .. }) {
                 continue;
             }
-            let found = self.state(&step.path.0)?;
-            if self.is_plainly(&step.path.0, &found, after) {
-                if let Some(looks) = Self::looks(after).filter(|_| !self.is_dressed(&step.path.0, after)) {
+            let found = self.root.look_at(&step.path.0)?;
+            if self.root.has_plainly(&step.path.0, &found, after) {
+                if let Some(looks) = looks_of(after).filter(|_| !self.root.is_dressed(&step.path.0, after)) {
                     self.root.set_mode(&step.path.0, looks, &|now| *now == found)?;
                 }
                 continue;

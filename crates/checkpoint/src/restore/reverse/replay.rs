@@ -156,7 +156,7 @@ fn since_the_work(history: &[Past]) -> impl Iterator<Item = &Past> {
     history.iter().skip_while(|past| past.whose != Whose::Work)
 }
 
-/// Leaves out of a history what a person changed and brought back: a stash, a switch or a rebase takes content away and returns it, and it is
+/// Leaves out of a history what a person removed and returned: a stash, a switch or a rebase takes content away and returns it, and it is
 /// still of the work that made it.
 pub fn without_returns(history: &mut [Past]) {
     let is_persons: Vec<bool> = history.iter().map(|past| past.whose == Whose::Person).collect();

@@ -19,7 +19,7 @@ use super::{PATIENCE, Said};
 use crate::clients::{Client, Occasion, tools};
 use crate::commands::prelude::*;
 
-/// No call works in more places than so many.
+/// The limit of places that one call is captured in.
 const MOST: usize = 8;
 
 /// The other work trees that a call works in, as far as it says so: the directory that it runs in, the files that it names, and what its line

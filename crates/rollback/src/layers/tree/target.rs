@@ -1,4 +1,4 @@
-//! The checkpoint that the tree goes to, and why there is none that can be gone to.
+//! The checkpoint that the tree goes back to, and what refuses it.
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_checkpoint::record::Checkpoint;
