@@ -47,7 +47,7 @@ fn scan(index: &Path, path: &[u8], hash_length: usize) -> io::Result<bool> {
     let mut before = Vec::new();
     while let Some(IndexEntry { path: name, .. }) = entries.next_entry()? {
         // A path in conflict has several entries.
-        if name < before {
+        if *name < before {
             return Err(ErrorKind::InvalidData.into());
         }
         let lower = name.to_ascii_lowercase();
@@ -58,13 +58,13 @@ fn scan(index: &Path, path: &[u8], hash_length: usize) -> io::Result<bool> {
         if name.as_slice() > path && !name.starts_with(path) {
             return Ok(false);
         }
-        before = name;
+        before.clone_from(name);
     }
     Ok(false)
 }
 
 /// An entry of an index.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct IndexEntry {
     /// What it is, as git writes modes.
     pub mode: u32,
@@ -108,7 +108,8 @@ impl IndexEntry {
 }
 
 const STAT: usize = 40;
-const LONGEST_HASH: usize = 32;
+/// The longest name of an object, in bytes.
+pub const LONGEST_HASH: usize = 32;
 const ASSUMED: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
 const INTENDED: u16 = 0x2000;
@@ -122,8 +123,8 @@ pub struct IndexEntries<R> {
     version: u32,
     hash_length: usize,
     left: u32,
-    /// The path of the entry before, on which the next one's may build.
-    path: Vec<u8>,
+    /// The entry that was read last. Its path is the one on which the next one's may build, and its room is used again.
+    entry: IndexEntry,
 }
 
 impl<R: BufRead> IndexEntries<R> {
@@ -136,11 +137,17 @@ impl<R: BufRead> IndexEntries<R> {
         if !header.starts_with(b"DIRC") || !(2..=4).contains(&version) || hash_length > LONGEST_HASH {
             return Err(ErrorKind::InvalidData.into());
         }
-        Ok(Self { reader, version, hash_length, left, path: Vec::new() })
+        Ok(Self {
+            reader,
+            version,
+            hash_length,
+            left,
+            entry: IndexEntry { hash_length, ..IndexEntry::default() },
+        })
     }
 
     /// The next entry; `None` after the last one. Errors: as for [`IndexEntries::new`].
-    pub fn next_entry(&mut self) -> io::Result<Option<IndexEntry>> {
+    pub fn next_entry(&mut self) -> io::Result<Option<&IndexEntry>> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         self.left = left;
         let mut fixed = [0; STAT + LONGEST_HASH + 2];
@@ -156,14 +163,13 @@ impl<R: BufRead> IndexEntries<R> {
             self.reader.read_exact(&mut extended)?;
             length += extended.len();
         }
-        let mut oid = [0; LONGEST_HASH];
-        oid[..self.hash_length].copy_from_slice(&fixed[STAT..STAT + self.hash_length]);
-        let (mode, size) = (number(fixed, 24), number(fixed, 36));
-        let written_at = (number(fixed, 8), number(fixed, 12));
         self.read_path(length, flags & LONGEST_SAID)?;
-        let extended = u16::from_be_bytes(extended);
-        let (path, hash_length) = (self.path.clone(), self.hash_length);
-        Ok(Some(IndexEntry { mode, size, written_at, path, oid, hash_length, flags, extended }))
+        let entry = &mut self.entry;
+        entry.oid[..self.hash_length].copy_from_slice(&fixed[STAT..STAT + self.hash_length]);
+        (entry.mode, entry.size) = (number(fixed, 24), number(fixed, 36));
+        entry.written_at = (number(fixed, 8), number(fixed, 12));
+        (entry.flags, entry.extended) = (flags, u16::from_be_bytes(extended));
+        Ok(Some(&self.entry))
     }
 
     /// What follows the entries that were read.
@@ -173,13 +179,14 @@ impl<R: BufRead> IndexEntries<R> {
 
     /// Reads the path of an entry in place of the one before. `length`: of the entry so far; `said`: of the path, as the entry says.
     fn read_path(&mut self, length: usize, said: u16) -> io::Result<()> {
+        let path = &mut self.entry.path;
         let kept = match self.version {
-            4 => self.path.len().checked_sub(offset(&mut self.reader)?),
+            4 => path.len().checked_sub(offset(&mut self.reader)?),
             _ => Some(0),
         };
-        self.path.truncate(kept.ok_or(ErrorKind::InvalidData)?);
-        let read = self.reader.by_ref().take(LONGEST_PATH as u64).read_until(0, &mut self.path)?;
-        if self.path.pop() != Some(0) {
+        path.truncate(kept.ok_or(ErrorKind::InvalidData)?);
+        let read = self.reader.by_ref().take(LONGEST_PATH as u64).read_until(0, path)?;
+        if path.pop() != Some(0) {
             return Err(ErrorKind::InvalidData.into());
         }
         let mut padding = [0; 8];
@@ -189,8 +196,8 @@ impl<R: BufRead> IndexEntries<R> {
             self.reader.read_exact(padding)?;
         }
         let is_so_long = match said {
-            LONGEST_SAID => self.path.len() >= usize::from(LONGEST_SAID),
-            said => self.path.len() == usize::from(said),
+            LONGEST_SAID => path.len() >= usize::from(LONGEST_SAID),
+            said => path.len() == usize::from(said),
         };
         if is_so_long && padding == [0; 8] { Ok(()) } else { Err(ErrorKind::InvalidData.into()) }
     }

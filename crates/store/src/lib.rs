@@ -45,7 +45,10 @@ pub use foreign::{
     recover_copy, while_nobody_writes,
 };
 pub use git_dirs::{GitDirs, OtherWorkTree, git_dirs, is_linked_work_tree, other_work_trees};
-pub use git_index::{IndexEntries, IndexEntry, hash_length as git_hash_length, tracks as git_tracks};
+pub use git_index::{
+    IndexEntries, IndexEntry, LONGEST_HASH as LONGEST_GIT_HASH, hash_length as git_hash_length,
+    tracks as git_tracks,
+};
 pub use identity::{APPLICATION_ID, is_ledger, is_ledger_head};
 pub use known::Identity;
 pub use ledger::{Ledger, has_written};

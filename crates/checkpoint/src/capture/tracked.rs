@@ -107,7 +107,7 @@ static LAST: Mutex<Option<(PathBuf, Known)>> = Mutex::new(None);
 /// and git is not asked: rules that changed have names judged anew by themselves.
 fn tracked_though_ignored(root: &Path, known: Option<Known>) -> Option<Known> {
     let git = Git::new(root);
-    let paths = || index::paths_in_file(&git).map_or(0, |paths| (number_of(&paths.join(&0)) & PATHS).max(1));
+    let paths = || index::joined_paths(&git).map_or(0, |paths| (number_of(&paths) & PATHS).max(1));
     let before = paths();
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let last = last.filter(|(of, _)| of == root).map(|(_, known)| known);

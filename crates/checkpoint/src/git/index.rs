@@ -87,7 +87,7 @@ const LIST: [&str; 4] = ["ls-files", "-s", "-v", "-z"];
 /// What `git ls-files -s -v -z` prints. Git is asked only where the file is not of the usual form. `None` if there is no `git` on PATH
 /// then.
 pub(crate) fn list(git: &Git<'_>) -> GitResult<Option<Vec<u8>>> {
-    match of_file(git, |entries| index_file::listing(&entries)) {
+    match listing_of_file(git) {
         Some(listing) => Ok(Some(listing)),
         None => git.ask(&LIST),
     }
@@ -95,10 +95,16 @@ pub(crate) fn list(git: &Git<'_>) -> GitResult<Option<Vec<u8>>> {
 
 /// As [`list`], where git was there before.
 pub(crate) fn listing(git: &Git<'_>) -> GitResult<Vec<u8>> {
-    match of_file(git, |entries| index_file::listing(&entries)) {
+    match listing_of_file(git) {
         Some(listing) => Ok(listing),
         None => git.run(&LIST),
     }
+}
+
+fn listing_of_file(git: &Git<'_>) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    each_of_file(git, |entry| index_file::list(entry, &mut text))?;
+    Some(text)
 }
 
 /// The paths of the entries, in the order of the index. `None` if git cannot be asked.
@@ -110,8 +116,20 @@ pub(crate) fn tracked(git: &Git<'_>) -> Option<Vec<Vec<u8>>> {
 }
 
 /// As [`tracked`], without git: `None` where the file is not of the usual form.
-pub(crate) fn paths_in_file(git: &Git<'_>) -> Option<Vec<Vec<u8>>> {
-    of_file(git, |entries| entries.into_iter().map(|entry| entry.path).collect())
+fn paths_in_file(git: &Git<'_>) -> Option<Vec<Vec<u8>>> {
+    let mut paths = Vec::new();
+    each_of_file(git, |entry| paths.push(entry.path.clone()))?;
+    Some(paths)
+}
+
+/// The paths of the entries, each with a NUL behind it; `None` where the file is not of the usual form.
+pub(crate) fn joined_paths(git: &Git<'_>) -> Option<Vec<u8>> {
+    let mut joined = Vec::new();
+    each_of_file(git, |entry| {
+        joined.extend_from_slice(&entry.path);
+        joined.push(0);
+    })?;
+    Some(joined)
 }
 
 /// Those of these paths whose files are not as long as the index says, where it says so; none where its file is not of the usual form.
@@ -135,9 +153,10 @@ pub(crate) fn info(git: &Git<'_>, paths: &[Vec<u8>]) -> Vec<u8> {
     records(&listing).filter_map(|entry| entry.get(2..)).flat_map(|entry| [entry, b"\0"].concat()).collect()
 }
 
-/// What `read` makes of the entries of the index that `git` works with; `None` where the file is not of the usual form.
-fn of_file<T>(git: &Git<'_>, read: impl FnOnce(Vec<IndexEntry>) -> T) -> Option<T> {
-    entries_where(git, |_| true).map(read)
+/// Visits the entries of the index that git works with; `None` where the file is not of the usual form.
+fn each_of_file(git: &Git<'_>, visit: impl FnMut(&IndexEntry)) -> Option<()> {
+    let (bytes, hash_length) = file_of(git)?;
+    index_file::each(&bytes, hash_length, visit)
 }
 
 /// The entries that are meant; `None` where the file is not of the usual form.
@@ -145,12 +164,18 @@ pub(super) fn entries_where(
     git: &Git<'_>,
     is_meant: impl Fn(&IndexEntry) -> bool,
 ) -> Option<Vec<IndexEntry>> {
+    let (bytes, hash_length) = file_of(git)?;
+    index_file::entries(&bytes, hash_length, is_meant)
+}
+
+/// The bytes of the index that git works with, and how long the names of objects are in it.
+fn file_of(git: &Git<'_>) -> Option<(Vec<u8>, usize)> {
     let dirs = ic_store::git_dirs(git.root)?;
     let bytes = match git.index {
         Some(path) => index_file::bytes(path)?,
         None => index_file::bytes(&dirs.git_dir.join("index"))?,
     };
-    index_file::entries(&bytes, ic_store::git_hash_length(&dirs).ok()?, is_meant)
+    Some((bytes, ic_store::git_hash_length(&dirs).ok()?))
 }
 
 /// The text of an index that was listed so.
@@ -214,12 +239,17 @@ pub(crate) fn read(objects: &Objects, index: Index) -> Result<Arc<[u8]>> {
     })
 }
 
-/// The text of these entries.
-fn text_of(entries: Vec<IndexEntry>) -> Vec<u8> {
-    let listing = index_file::listing(&entries);
-    let intended: Vec<_> =
-        entries.into_iter().filter(IndexEntry::is_intended).map(|entry| entry.path).collect();
-    text(listing, &intended)
+/// The text of the index that git works with; `visit` sees each entry. `None` where the file is not of the usual form.
+fn text_of_file(git: &Git<'_>, mut visit: impl FnMut(&IndexEntry)) -> Option<Vec<u8>> {
+    let (mut listing, mut intended) = (Vec::new(), Vec::new());
+    each_of_file(git, |entry| {
+        visit(entry);
+        index_file::list(entry, &mut listing);
+        if entry.is_intended() {
+            intended.push(entry.path.clone());
+        }
+    })?;
+    Some(text(listing, &intended))
 }
 
 /// Whether the index says now what was kept, whatever stats git wrote into it, and none that lets git take one of the `changed` paths for
@@ -231,11 +261,9 @@ pub(crate) fn says(git: &Git<'_>, kept: Index, changed: &BTreeSet<&Vec<u8>>) -> 
             entry.size == low(file.len()) && entry.written_at.0 == low(file.mtime().cast_unsigned())
         })
     };
-    let same = of_file(git, |entries| {
-        let is_any = entries.iter().any(|entry| changed.contains(&entry.path) && is_like_its_file(entry));
-        !is_any && hash_of(&text_of(entries)) == kept.0
-    });
-    same.unwrap_or(false)
+    let mut is_any = false;
+    let text = text_of_file(git, |entry| is_any |= changed.contains(&entry.path) && is_like_its_file(entry));
+    text.is_some_and(|text| !is_any && hash_of(&text) == kept.0)
 }
 
 /// As much of a number as an index has room for.
@@ -250,7 +278,7 @@ pub(crate) fn found_in<'s>(
     objects: &Objects,
 ) -> Result<Option<&'s GitState>> {
     // Its name is its hash, so what git works with need not be compared with the text.
-    let now = of_file(git, |entries| hash_of(&text_of(entries)));
+    let now = text_of_file(git, |_| ()).map(|text| hash_of(&text));
     if let Some(state) = states.into_iter().find(|state| now == Some(state.index.0)) {
         return Ok(Some(state));
     }

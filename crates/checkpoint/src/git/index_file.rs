@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use ic_store::regular::open_regular;
-use ic_store::{IndexEntries, IndexEntry};
+use ic_store::{IndexEntries, IndexEntry, LONGEST_GIT_HASH as LONGEST_HASH};
 
 /// Paths that build on one another could take any room: more than so many times the file's length is no usual form.
 const MOST_PATHS: usize = 32;
@@ -30,29 +30,37 @@ pub(super) fn entries(
     hash_length: usize,
     is_meant: impl Fn(&IndexEntry) -> bool,
 ) -> Option<Vec<IndexEntry>> {
+    let mut meant = Vec::new();
+    each(file, hash_length, |entry| {
+        if is_meant(entry) {
+            meant.push(entry.clone());
+        }
+    })?;
+    Some(meant)
+}
+
+/// Visits every entry, in the order of the file. `None` if the file is not of the usual form: what was visited by then counts for nothing.
+pub(super) fn each(file: &[u8], hash_length: usize, mut visit: impl FnMut(&IndexEntry)) -> Option<()> {
     if file.is_empty() {
-        return Some(Vec::new());
+        return Some(());
     }
     let body = file.get(..file.len().checked_sub(hash_length)?)?;
     let mut reader = IndexEntries::new(body, hash_length).ok()?;
-    let mut meant = Vec::new();
     let mut last: Option<(Vec<u8>, u8)> = None;
     let mut left = file.len().saturating_mul(MOST_PATHS);
     while let Some(entry) = reader.next_entry().ok()? {
         left = left.checked_sub(entry.path.len())?;
         let is_sorted =
             last.as_ref().is_none_or(|(path, stage)| (path, *stage) < (&entry.path, entry.stage()));
-        if !is_sorted || !is_usual(&entry) {
+        if !is_sorted || !is_usual(entry) {
             return None;
         }
         let (path, stage) = last.get_or_insert_default();
         path.clone_from(&entry.path);
         *stage = entry.stage();
-        if is_meant(&entry) {
-            meant.push(entry);
-        }
+        visit(entry);
     }
-    are_usual_extensions(reader.into_rest())?.then_some(meant)
+    are_usual_extensions(reader.into_rest())?.then_some(())
 }
 
 fn is_usual(entry: &IndexEntry) -> bool {
@@ -87,18 +95,27 @@ fn are_usual_extensions(mut rest: &[u8]) -> Option<bool> {
 pub(super) fn listing(entries: &[IndexEntry]) -> Vec<u8> {
     let mut text = Vec::with_capacity(entries.len() * 96);
     for entry in entries {
-        let tag = if entry.stage() == 0 { b'H' } else { b'M' };
-        text.push(if entry.is_assumed() { tag.to_ascii_lowercase() } else { tag });
-        text.push(b' ');
-        text.extend_from_slice(mode(entry).unwrap_or_default());
-        text.push(b' ');
-        let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
-        text.extend(entry.oid().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
-        text.extend_from_slice(&[b' ', b'0' + entry.stage(), b'\t']);
-        text.extend_from_slice(&entry.path);
-        text.push(0);
+        list(entry, &mut text);
     }
     text
+}
+
+/// Adds what `git ls-files -s -v -z` prints of an entry.
+pub(super) fn list(entry: &IndexEntry, text: &mut Vec<u8>) {
+    let tag = if entry.stage() == 0 { b'H' } else { b'M' };
+    text.extend_from_slice(&[if entry.is_assumed() { tag.to_ascii_lowercase() } else { tag }, b' ']);
+    text.extend_from_slice(mode(entry).unwrap_or_default());
+    text.push(b' ');
+    let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
+    // At once, not byte by byte: the room is looked at once an entry.
+    let mut hex = [0; 2 * LONGEST_HASH];
+    for (pair, byte) in hex.chunks_exact_mut(2).zip(entry.oid()) {
+        pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+    }
+    text.extend_from_slice(&hex[..2 * entry.oid().len()]);
+    text.extend_from_slice(&[b' ', b'0' + entry.stage(), b'\t']);
+    text.extend_from_slice(&entry.path);
+    text.push(0);
 }
 
 /// How long an entry's file is as far as git knows, where that alone tells that it changed: git takes one of another length for changed, and
