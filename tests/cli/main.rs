@@ -54,6 +54,7 @@ mod support;
 mod tail;
 mod tokens;
 mod undone_in_turn;
+mod undone_while_running;
 mod verbs;
 mod waits;
 mod workflow;

@@ -1,7 +1,6 @@
 //! Doing what the plan says: pointer, dispatches, artifacts, agents, skips and events in one transaction.
 
 use ic_base::{Code, Diagnosis, Result, RollbackId, Seq, Timestamp};
-use ic_dispatch::cancel_by_phases;
 use ic_events::{EventType, NewEvent};
 use ic_journal::layer::Layer;
 use ic_journal::table::{self, NewRollback, RollbackRecord, RollbackStatus};
@@ -160,8 +159,7 @@ fn apply(
     }
     marks::off(tx, now, &plan.reinstated)?;
     let reason = rollback.reason.as_deref();
-    cancel_by_phases(tx, now, &plan.cancelled_dispatches, id, reason)?;
-    cancel_by_phases(tx, now, &plan.marked_dispatches, id, reason)?;
+    marks::call_off(tx, now, plan, id, reason)?;
     mark_artifacts_rolled_back(tx, &plan.artifacts, id)?;
     cancel_agents_by_phases(tx, now, &plan.failed_agents, plan.next_epoch(), id)?;
     cancel_agents_by_phases(tx, now, &plan.marked_agents, plan.next_epoch(), id)?;

@@ -4,10 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use ic_base::{CheckpointId, Result, RunId, Seq};
+use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq};
 use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal;
+use ic_checkpoint::restore::plan::{Node, Step as PlanStep};
 use ic_dispatch::dispatch;
 use ic_journal::made::safety_of;
 use ic_journal::steps;
@@ -38,12 +39,14 @@ pub(super) enum Others {
 }
 
 /// Those of these paths, which all differ from the target, that another run may have changed since the target was taken.
-pub(super) fn conflicts<'p>(
+///
+/// `called_off`: work that ran until this rollback began.
+pub(super) fn conflicts(
     kernel: &Kernel,
     workspace: &Workspace<'_>,
     target: &CheckpointId,
-    others_asked: Others,
-    paths: impl Iterator<Item = &'p [u8]>,
+    (others_asked, called_off): (Others, &[DispatchId]),
+    steps: &[PlanStep],
 ) -> Result<Vec<Conflict>> {
     let (target, others, attribution, later) = kernel.read(|snapshot| {
         let target = record::get(snapshot, target)?;
@@ -59,6 +62,7 @@ pub(super) fn conflicts<'p>(
         }
         let since = (target.seq, Seq::MAX);
         let attribution = Attribution::between(snapshot, &target.root, since, target.created_at)?;
+        let attribution = attribution.with_running(called_off);
         let mut others = Vec::new();
         for (id, (first, last)) in of_run {
             let status = run::get(snapshot, &id)?.status;
@@ -73,9 +77,9 @@ pub(super) fn conflicts<'p>(
         let later = left_by_later_undos(snapshot, &target)?;
         Ok((target, others, attribution, later))
     })?;
-    let paths: Vec<&[u8]> = paths.collect();
+    let paths: Vec<&[u8]> = steps.iter().map(|step| step.path.0.as_slice()).collect();
     let mut found = undone_by_others(workspace, &target, (&attribution, &later), &paths)?;
-    let by_nobody = changed_by_nobody(workspace, &target, &attribution)?;
+    let by_nobody = changed_by_nobody(workspace, &target, &attribution, steps)?;
     for path in paths.iter().filter(|path| by_nobody.contains(**path)) {
         let reason = "changed while no agent was at work, so it may be yours".to_owned();
         found.entry(path.to_vec()).or_insert(reason);
@@ -164,11 +168,12 @@ fn undone_by_others(
 }
 
 /// The paths that changed while no agent was at work: a person did it, or a program that nobody told of. Known of the run of a session alone,
-/// whose client tells of all that its agent does.
+/// whose client tells of all that its agent does. `steps`: what would be restored, from the tree as it is.
 fn changed_by_nobody(
     workspace: &Workspace<'_>,
     target: &Checkpoint,
     attribution: &Attribution,
+    steps: &[PlanStep],
 ) -> Result<BTreeSet<Vec<u8>>> {
     let mut changed = BTreeSet::new();
     let Some(run) = &target.link.run_id else { return Ok(changed) };
@@ -180,6 +185,15 @@ fn changed_by_nobody(
             }
             Ok(())
         })?;
+    }
+    // Work that an undo called off has ended, and nothing looks at the tree before the next one.
+    if let Some(last) = attribution.at_rest_since(workspace.kernel.context.now()).filter(|_| is_told) {
+        for step in steps.iter().filter(|step| !step.is_of_directory()) {
+            let seen = diff::find(&workspace.objects, &last.tree, &step.path.0)?;
+            if seen.as_ref().and_then(Node::of).map(Node::plain) != step.before.clone().map(Node::plain) {
+                changed.insert(step.path.0.clone());
+            }
+        }
     }
     Ok(changed)
 }

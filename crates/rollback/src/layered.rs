@@ -6,7 +6,6 @@
 //! settles the one before it and then finds nothing to do.
 
 use ic_base::{Code, Diagnosis, Result, RollbackId};
-use ic_dispatch::cancel_by_phases;
 use ic_events::{EventType, NewEvent};
 use ic_journal::choices::{self, Choices};
 use ic_journal::steps::{self, Happening, Step, StepKind, StepState};
@@ -250,8 +249,7 @@ fn fence(
         }
         marks::off(tx, now, &plan.reinstated)?;
         let reason = again.reason.as_deref();
-        cancel_by_phases(tx, now, &plan.cancelled_dispatches, id, reason)?;
-        cancel_by_phases(tx, now, &plan.marked_dispatches, id, reason)?;
+        marks::call_off(tx, now, plan, id, reason)?;
         Ok((whole, fresh.effects))
     })?;
     parts.effects = effects;

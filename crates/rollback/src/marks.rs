@@ -11,10 +11,12 @@ use ic_phase::skip;
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
 use ic_saga::Compensation;
 use ic_saga::compensation::{self as effects, End, State};
+use ic_session::call;
 use ic_store::Transaction;
 use serde_json::{Value, json};
 
 use super::covered::cut_of;
+use super::plan::Plan;
 
 /// Takes the marks off; returns how many of each kind.
 pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord) -> Result<Value> {
@@ -48,13 +50,36 @@ fn arm_failed(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord)
 
 /// The dispatches that a rollback marked.
 pub(super) fn marked_dispatches(remembered: &RollbackRecord) -> Vec<DispatchId> {
-    ["cancelled_dispatches", "marked_dispatches"]
+    listed(remembered, &["cancelled_dispatches", "marked_dispatches"])
+}
+
+/// The dispatches that ran until a rollback began, which called them off.
+pub(super) fn cancelled_dispatches(remembered: &RollbackRecord) -> Vec<DispatchId> {
+    listed(remembered, &["cancelled_dispatches"])
+}
+
+fn listed(remembered: &RollbackRecord, lists: &[&str]) -> Vec<DispatchId> {
+    lists
         .iter()
         .filter_map(|list| remembered.plan[*list].as_array())
         .flatten()
         .filter_map(|pair| pair[0].as_str())
         .map(|id| DispatchId::from_ledger(id.to_owned()))
         .collect()
+}
+
+/// Marks the dispatches of a plan, and calls off those that run. Their calls end with it, whether a client tells of that or not: what a
+/// person does afterwards is none of theirs.
+pub(super) fn call_off(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    plan: &Plan,
+    id: &RollbackId,
+    reason: Option<&str>,
+) -> Result<()> {
+    cancel_by_phases(tx, now, &plan.cancelled_dispatches, id, reason)?;
+    cancel_by_phases(tx, now, &plan.marked_dispatches, id, reason)?;
+    plan.cancelled_dispatches.iter().try_for_each(|work| call::end_all(tx, &work.id))
 }
 
 /// Lifts the undos of one dispatch each. The effects that they undid stay undone: nobody can make them again.

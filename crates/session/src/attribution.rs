@@ -139,6 +139,23 @@ impl Attribution {
         Ok(Self { looks, workers, told, interrupted, calls, named })
     }
 
+    /// As it was before a rollback called off this work, which ran until then: the deed decides as its preview did.
+    #[must_use]
+    pub fn with_running(mut self, called_off: &[DispatchId]) -> Self {
+        for worker in self.workers.iter_mut().filter(|worker| called_off.contains(&worker.id)) {
+            worker.finished_seq = None;
+            self.interrupted.remove(&worker.id);
+        }
+        self
+    }
+
+    /// The last look, if no work was under way from it on until now: no later look shows what changed since.
+    pub fn at_rest_since(&self, now: Timestamp) -> Option<&Checkpoint> {
+        let last = self.looks.last()?;
+        let to = Checkpoint { seq: Seq::MAX, created_at: now, ..last.clone() };
+        self.window(last, &to).is_idle().then_some(last)
+    }
+
     /// Whether the clients of all work of a run told of each call.
     pub fn is_told(&self, run: &RunId) -> bool {
         self.workers

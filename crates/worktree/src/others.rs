@@ -1,15 +1,17 @@
 //! What others than the work that goes back did to git: between two pieces of it, and since.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::git::{self, GitPlan, GitState, MovedByOthers, Others};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record::{self, Checkpoint};
-use ic_dispatch::code;
 use ic_dispatch::dispatch::{self, Filter};
+use ic_dispatch::{Dispatch, code};
+use ic_journal::table;
 use ic_session::attribution::{Attribution, Window};
-use ic_session::call;
+use ic_session::{Call, call};
 use ic_store::Snapshot;
 
 use super::workspace::Workspace;
@@ -17,13 +19,40 @@ use super::workspace::Workspace;
 /// When others changed something, for people.
 pub(super) const WHILE_IT_RESTED: &str = "while this work was not under way";
 
-/// Whether all work of a run that began after an event was told by its calls, and has ended.
-fn is_told_and_ended(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<bool> {
+/// The work of a run that began after an event; empty if not all of it was told by its calls.
+fn told_since(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<Vec<Dispatch>> {
     let filter = Filter { run_id: Some(run), phase: None, status: None, limit: i64::MAX };
     let mut work = dispatch::list(snapshot, &filter)?;
     work.retain(|work| work.place() > since);
     let told = call::told_by_calls(snapshot, work.iter().map(|work| &work.id))?;
-    Ok(!work.is_empty() && work.iter().all(|work| work.finished_at.is_some() && told.contains(&work.id)))
+    Ok(if work.iter().all(|work| told.contains(&work.id)) { work } else { Vec::new() })
+}
+
+/// Whether work has ended. What a rollback called off counts as running until that is over: the deed decides as its preview did.
+fn has_ended(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<bool> {
+    let Some(by) = &work.rolled_back_by else { return Ok(work.finished_at.is_some()) };
+    let by = table::get(snapshot, by)?;
+    let is_called_off = work.finished_seq.is_some_and(|end| end > by.seq);
+    Ok(work.finished_at.is_some() && (by.status.is_over() || !is_called_off))
+}
+
+/// Whether all work of a run that began after an event was told by its calls, and has ended.
+fn is_told_and_ended(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<bool> {
+    let work = told_since(snapshot, run, since)?;
+    let ended = work.iter().map(|work| has_ended(snapshot, work)).collect::<Result<Vec<_>>>()?;
+    Ok(!work.is_empty() && ended.iter().all(|has_ended| *has_ended))
+}
+
+/// The first calls of running work whose end was not told: what is committed from then on is recorded only as that work ends.
+fn open_calls(snapshot: &Snapshot<'_>, work: &[Dispatch]) -> Result<Vec<Call>> {
+    let mut open = Vec::new();
+    for work in work {
+        if !has_ended(snapshot, work)? {
+            let calls = call::of_dispatch(snapshot, &work.id)?;
+            open.extend(calls.into_iter().find(|call| call.finished_at.is_none()));
+        }
+    }
+    Ok(open)
 }
 
 /// A time between two looks at git in which no work of a run was under way.
@@ -157,9 +186,11 @@ impl Workspace<'_> {
             let others = code::commits_of_others(snapshot, &own, &new_commits)?;
             let mut foreign: Vec<_> = others.into_iter().map(|(commit, run)| (commit, Some(run))).collect();
             // Agents tell of each commit that they make: one of which none told is a person's, or another program's.
-            if foreign.is_empty() && brought.is_none() && is_told_and_ended(snapshot, &own[0], target.seq)? {
+            let work = told_since(snapshot, &own[0], target.seq)?;
+            if foreign.is_empty() && brought.is_none() && !work.is_empty() {
+                let in_calls = self.committed_in(&open_calls(snapshot, &work)?, &new_commits);
                 for commit in &new_commits {
-                    if !code::is_recorded(snapshot, commit)? {
+                    if !in_calls.contains(commit) && !code::is_recorded(snapshot, commit)? {
                         foreign.push((commit.clone(), None));
                     }
                 }
@@ -184,5 +215,15 @@ impl Workspace<'_> {
             target.id.short()
         ))
         .detail("commits", listed))
+    }
+
+    /// Those of these commits that were made since one of the calls began. Where git's log of what is checked out does not say, all may be.
+    fn committed_in(&self, calls: &[Call], commits: &[String]) -> HashSet<String> {
+        let mut made = HashSet::new();
+        for call in calls {
+            let since = call.head_log_start.and_then(|start| git::committed_since(&self.root, start));
+            made.extend(since.unwrap_or_else(|| commits.to_vec()));
+        }
+        made
     }
 }

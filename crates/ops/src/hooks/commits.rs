@@ -38,8 +38,12 @@ impl Since {
 }
 
 /// Where the commits begin that work may have made and that are not recorded yet: at the first of its calls whose end was not told. Work
-/// whose calls found no commit checked out has all since its prompt.
+/// whose calls found no commit checked out has all since its prompt. Work that was undone ended with that: what was committed since is none
+/// of its.
 pub(super) fn unrecorded(snapshot: &Snapshot<'_>, work: &Dispatch, prompt: &Prompt) -> Result<Option<Since>> {
+    if work.rolled_back_by.is_some() {
+        return Ok(None);
+    }
     let calls = call::of_dispatch(snapshot, &work.id)?;
     if !calls.is_empty() && calls.iter().all(|call| call.head.is_none()) {
         return Ok(Some(Since { head: prompt.head.clone(), at: prompt.created_at, log_start: None }));

@@ -29,6 +29,7 @@ use crate::approved;
 use crate::beside::{self, Others};
 use crate::covered::Covered;
 use crate::leaving_commits;
+use crate::marks::cancelled_dispatches;
 use crate::own_work;
 use crate::refusals::alone_first;
 
@@ -193,8 +194,9 @@ impl<'a> Goal<'a> {
         report.warnings.extend(beside::between_calls(workspace, &self.target, paths)?);
         let others = self.others_asked();
         if let Some(others) = others.filter(|_| !request.force.files) {
-            let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
-            let mut found = beside::conflicts(site.kernel, workspace, &self.target.id, others, paths)?;
+            let asked = (others, &[][..]);
+            let steps = &report.plan.steps;
+            let mut found = beside::conflicts(site.kernel, workspace, &self.target.id, asked, steps)?;
             found.retain(|one| report.conflicts.iter().all(|known| known.path != one.path));
             report.conflicts.append(&mut found);
             report.conflicts.sort_by(|a, b| a.path.cmp(&b.path));
@@ -249,8 +251,9 @@ impl<'a> Goal<'a> {
         let look = RestoreRequest { dry_run: true, expect_plan: None, ..*request };
         let deed = Deed { keep: self.keep.clone(), until: Seq::MAX, did: Vec::new(), taken: None };
         let report = restore_into(&self.workspace, self.target.clone(), deed, &look, site.watch)?;
-        let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
-        beside::conflicts(kernel, &self.workspace, &self.target.id, others, paths)
+        let called_off = self.covered.remembered().map(cancelled_dispatches).unwrap_or_default();
+        let asked = (others, called_off.as_slice());
+        beside::conflicts(kernel, &self.workspace, &self.target.id, asked, &report.plan.steps)
     }
 
     /// Restores the tree as the caller has seen it in a plan: less may be done by now, but nothing else.

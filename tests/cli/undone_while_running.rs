@@ -1,0 +1,164 @@
+//! The undo of work that runs: the work ends with it, and the deed decides as its preview did.
+
+use serde_json::{Value, json};
+
+use crate::agents::{Said, in_git, say};
+use crate::blame::{after, before, prompt, read, stop, work_of};
+use crate::support::Project;
+
+fn git(project: &Project, words: &[&str]) -> String {
+    ic_testkit::git_in(project.root(), words).trim().to_owned()
+}
+
+/// A repository with committed files, in which the first prompt has added to one of them.
+fn after_one_prompt() -> Project {
+    let project = in_git();
+    for file in ["a.txt", "d/f1", "d/f2"] {
+        project.write(file, "1\n2\n3\n");
+    }
+    commit(&project, "base");
+    prompt(&project, "A", "first");
+    calls(&project, "a1", || project.write("a.txt", "1\n2\n3\nfirst\n"));
+    stop(&project, "A");
+    project
+}
+
+fn commit(project: &Project, message: &str) {
+    git(project, &["add", "-A"]);
+    git(project, &["commit", "-q", "-m", message]);
+}
+
+fn begins(project: &Project, text: &str) {
+    say(project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt(text, text));
+}
+
+fn calls_make(project: &Project, call: &str) {
+    before(project, "A", call, "Bash", json!({ "command": "make" }));
+}
+
+fn calls(project: &Project, call: &str, deed: impl FnOnce()) {
+    calls_make(project, call);
+    deed();
+    after(project, "A", call, "Bash");
+}
+
+/// The paths that an undo would be refused for, sorted.
+fn clashes(project: &Project, words: &str) -> Vec<String> {
+    let plan: Value =
+        serde_json::from_str(&project.run(&format!("{words} --dry-run --json")).stdout).expect("JSON");
+    let all = plan["files"]["conflicts"].as_array().expect("a list").iter();
+    all.map(|one| one["path"].as_str().expect("a path").to_owned()).collect()
+}
+
+/// Whether the call that ran as its work was undone tells its end, or never does.
+const CALLS: [bool; 2] = [true, false];
+
+#[test]
+fn what_a_person_does_after_the_undo_of_running_work_is_asked_about_by_the_next_undo() {
+    for (is_ended, looks) in CALLS.into_iter().flat_map(|ended| [(ended, false), (ended, true)]) {
+        let which = format!("ended: {is_ended}, looks: {looks}");
+        let project = after_one_prompt();
+        begins(&project, "second");
+        calls_make(&project, "a2");
+        project.write("d/f2", "second\n");
+        if is_ended {
+            after(&project, "A", "a2", "Bash");
+        }
+        project.json("undo --yes");
+        assert_eq!(read(&project, "d/f2"), "1\n2\n3\n", "{which}");
+        project.write("d/f1", "mine\n");
+        project.write("mine.txt", "mine\n");
+        if looks {
+            project.json("checkpoint create");
+        }
+        let there = ic_testkit::tree(project.root());
+        assert_eq!(clashes(&project, "undo"), ["d/f1", "mine.txt"], "{which}");
+        assert_eq!(project.refused("undo --yes").1, "file_conflict", "{which}");
+        assert_eq!(ic_testkit::tree(project.root()), there, "{which}");
+        project.json("undo --keep-theirs --yes");
+        let is = ["a.txt", "d/f1", "mine.txt"].map(|file| read(&project, file));
+        assert_eq!(is, ["1\n2\n3\n", "mine\n", "mine\n"], "{which}");
+    }
+}
+
+#[test]
+fn what_a_person_does_after_the_undo_of_running_work_is_in_no_undo_of_one_dispatch() {
+    let project = after_one_prompt();
+    let first = work_of(&project, "A");
+    begins(&project, "second");
+    calls_make(&project, "a2");
+    project.write("d/f2", "second\n");
+    project.json("undo --yes");
+    project.write("d/f1", "mine\n");
+    project.write("a.txt", "mine\n1\n2\n3\nfirst\n");
+    begins(&project, "third");
+    calls(&project, "a3", || project.write("third.txt", "third\n"));
+    stop(&project, "A");
+    let third = work_of(&project, "A");
+    for work in [third, first] {
+        project.json(&format!("undo --dispatch {work} --yes"));
+    }
+    let is = ["a.txt", "d/f1", "d/f2"].map(|file| read(&project, file));
+    assert_eq!(is, ["mine\n1\n2\n3\n", "mine\n", "1\n2\n3\n"]);
+    assert!(!project.root().join("third.txt").exists());
+}
+
+#[test]
+fn a_commit_after_the_undo_of_running_work_is_no_commit_of_that_work() {
+    let project = after_one_prompt();
+    begins(&project, "second");
+    calls_make(&project, "a2");
+    project.write("d/f2", "second\n");
+    project.json("undo --yes");
+    project.write("d/f1", "mine\n");
+    git(&project, &["add", "d/f1"]);
+    git(&project, &["commit", "-q", "-m", "mine"]);
+    let mine = git(&project, &["rev-parse", "HEAD"]);
+    begins(&project, "third");
+    stop(&project, "A");
+    assert!(!project.ok("log").contains("\"commit_count\":1"), "it is recorded for no work");
+    let refused = project.refused("undo --force-files --yes");
+    assert_eq!(refused.1, "foreign_commits", "{refused:?}");
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), mine);
+}
+
+/// What is committed while work runs, and whether an undo of that work takes it off its branch.
+#[test]
+fn the_undo_of_running_work_that_committed_decides_as_its_preview() {
+    for (what, is_its) in [("an ended call", true), ("a call without an end", true), ("by hand", false)] {
+        let project = in_git();
+        project.write("a.txt", "1\n");
+        commit(&project, "base");
+        let base = git(&project, &["rev-parse", "HEAD"]);
+        begins(&project, "first");
+        calls_make(&project, "a1");
+        project.write("a.txt", "1\nfirst\n");
+        if what != "by hand" {
+            commit(&project, "work");
+        }
+        if what != "a call without an end" {
+            after(&project, "A", "a1", "Bash");
+        }
+        if what == "by hand" {
+            commit(&project, "mine");
+        }
+        let head = git(&project, &["rev-parse", "HEAD"]);
+        let there = ic_testkit::tree(project.root());
+        let plan = project.run("undo --dry-run --json");
+        let said: Value = serde_json::from_str(&plan.stdout).expect("JSON");
+        assert_eq!(plan.code == Some(0), is_its, "{what}: {plan:?}");
+        if is_its {
+            let hash = said["plan_hash"].as_str().expect("a hash");
+            let done = project.json(&format!("undo --yes --expect-plan {hash}"));
+            assert_eq!(done["status"], "rolled_back", "{what}: {done}");
+            assert_eq!(git(&project, &["rev-parse", "HEAD"]), base, "{what}");
+            assert_eq!(read(&project, "a.txt"), "1\n", "{what}");
+            continue;
+        }
+        assert_eq!(project.refused("undo --yes").1, "foreign_commits", "{what}");
+        assert_eq!(git(&project, &["rev-parse", "HEAD"]), head, "{what}");
+        assert_eq!(ic_testkit::tree(project.root()), there, "{what}");
+        let status = project.json("session show A")["prompts"][0]["status"].clone();
+        assert_eq!(status, "running", "{what}: nothing is called off");
+    }
+}
