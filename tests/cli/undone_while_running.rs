@@ -122,6 +122,22 @@ fn a_commit_after_the_undo_of_running_work_is_no_commit_of_that_work() {
     assert_eq!(git(&project, &["rev-parse", "HEAD"]), mine);
 }
 
+#[test]
+fn what_a_person_does_after_a_run_was_cancelled_is_asked_about() {
+    let project = after_one_prompt();
+    begins(&project, "second");
+    calls_make(&project, "a2");
+    project.write("d/f2", "second\n");
+    let run = project.json("log")[0]["run_id"].as_str().expect("an id").to_owned();
+    project.json(&format!("run cancel {run} --reason over"));
+    project.json(&format!("run reopen {run} --reason on"));
+    project.json("checkpoint create");
+    project.write("mine.txt", "mine\n");
+    let clashes = clashes(&project, "undo");
+    assert!(clashes.contains(&"mine.txt".to_owned()), "{clashes:?}");
+    assert!(!clashes.contains(&"d/f2".to_owned()), "{clashes:?}");
+}
+
 /// What is committed while work runs, and whether an undo of that work takes it off its branch.
 #[test]
 fn the_undo_of_running_work_that_committed_decides_as_its_preview() {
