@@ -252,3 +252,30 @@ fn a_purge_takes_out_what_was_kept_of_a_file_outside() {
     assert!(report["outside"].to_string().contains("not kept any more"), "{report}");
     assert_eq!(read_in(&beside, "notes").as_deref(), Some("clean\n"));
 }
+
+#[test]
+fn a_last_prompt_that_changed_only_a_file_outside_is_the_one_that_is_meant() {
+    for (tool, name, before) in [("Edit", "notes", Some("of a person\n")), ("Write", "new", None)] {
+        let (world, beside) = project();
+        say(&world, "A", "UserPromptSubmit", &json!({ "prompt_id": "p1", "prompt": "first" }));
+        call(&world, "A", ("Bash", "1"), &json!({ "command": "make" }), || {
+            world.write("a.txt", "first\n");
+            git_in(world.root(), &["add", "-A"]);
+            git_in(world.root(), &["commit", "-q", "-m", "first"]);
+        });
+        say(&world, "A", "Stop", &json!({}));
+        let first = (ic_testkit::tree(world.root()), git_in(world.root(), &["rev-parse", "HEAD"]));
+        say(&world, "A", "UserPromptSubmit", &json!({ "prompt_id": "p2", "prompt": "second" }));
+        call(&world, "A", (tool, "2"), &json!({ "file_path": beside.join(name) }), || {
+            fs::write(beside.join(name), "second\n").expect("write it");
+        });
+        say(&world, "A", "Stop", &json!({}));
+        let (code, report) = undo(&world, &[]);
+        assert_eq!(code, Some(0), "{report}");
+        assert_eq!(read_in(&beside, name).as_deref(), before, "{report}");
+        let now = (ic_testkit::tree(world.root()), git_in(world.root(), &["rev-parse", "HEAD"]));
+        assert_eq!(now, first, "the prompt before it stays: {report}");
+        world.ic(&["redo", "--yes"]);
+        assert_eq!(read_in(&beside, name).as_deref(), Some("second\n"));
+    }
+}

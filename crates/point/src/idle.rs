@@ -9,11 +9,14 @@ use ic_dispatch::{Dispatch, DispatchStatus, code, dispatch};
 use ic_events::{Event, EventType};
 use ic_phase::{Run, run};
 use ic_session::call::{self, Call};
+use ic_session::outside::{self, OutsideFile, Standing};
 use ic_store::Snapshot;
+use ic_worktree::outside::OF_CLIENT;
 
 use super::place::{checkpoint_at, place_of};
 
-/// Whether a dispatch is a prompt that changed no file, recorded no commit, and beside which nothing happened in its run.
+/// Whether a dispatch is a prompt that changed no file in the project or outside of it, recorded no commit, and beside which nothing happened
+/// in its run.
 pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Result<bool> {
     if call::told_by_calls(snapshot, std::iter::once(&dispatch.id))?.is_empty()
         || !code::commits_of(snapshot, &dispatch.id)?.is_empty()
@@ -23,6 +26,12 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
     let begun = dispatch::descendants(snapshot, &dispatch.id)?;
     for one in &begun {
         if !code::commits_of(snapshot, &one.id)?.is_empty() {
+            return Ok(false);
+        }
+    }
+    // No look at the tree shows these.
+    for work in std::iter::once(dispatch).chain(&begun) {
+        if has_changed_outside(snapshot, work)? {
             return Ok(false);
         }
     }
@@ -72,12 +81,21 @@ fn is_begun_at_end(dispatch: &Dispatch, end: Seq) -> bool {
     dispatch.status == DispatchStatus::Completed && dispatch.started_seq == Some(end - 1)
 }
 
-/// Whether a prompt changed the tree in one of its calls, or recorded a commit, itself or through what it began. Where no look shows what a
+/// Whether a call of this work changed a file that no look at the tree shows. What a client writes of itself is no change that a person
+/// would undo.
+fn has_changed_outside(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<bool> {
+    let is_of_client =
+        |state: &Standing| matches!(state, Standing::Unkept { reason, .. } if reason == OF_CLIENT);
+    let counts = |file: &OutsideFile| file.is_changed() && !is_of_client(&file.was);
+    Ok(outside::of_dispatch(snapshot, &work.id)?.iter().any(counts))
+}
+
+/// Whether a prompt changed the tree or a named file outside of it in one of its calls, or recorded a commit, itself or through what it began. Where no look shows what a
 /// call did, one whose end was told counts.
 pub fn has_changed(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<bool> {
     let mut calls = Vec::new();
     for work in std::iter::once(dispatch.clone()).chain(dispatch::descendants(snapshot, &dispatch.id)?) {
-        if !code::commits_of(snapshot, &work.id)?.is_empty() {
+        if !code::commits_of(snapshot, &work.id)?.is_empty() || has_changed_outside(snapshot, &work)? {
             return Ok(true);
         }
         calls.extend(call::of_dispatch(snapshot, &work.id)?);
