@@ -397,7 +397,9 @@ fn an_undo_beside_a_call_that_runs_says_what_it_cannot_stop() {
     assert!(plan.contains("a tool call of this work may still run (Bash)"), "{plan}");
     let id = work_of(&project, "A");
     assert!(plan.contains(&format!("ic undo prompt:{} --dry-run", &id[28..])), "{plan}");
-    project.ok("undo --yes");
+    // Who says yes at once sees no plan before it.
+    let done = project.ok("undo --yes --format text");
+    assert!(done.contains("a tool call of this work may still run (Bash)"), "{done}");
     // It goes on writing; the command that was named takes that, too.
     project.write("second.txt", "second\n");
     say(&project, &makes("A", "PostToolUse"));

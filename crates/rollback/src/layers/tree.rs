@@ -206,9 +206,6 @@ impl<'a> Goal<'a> {
 
     /// Says of a tool call of the run that is under way: nothing can stop it.
     fn running_call(&self, kernel: &Kernel) -> Result<Option<Warning>> {
-        if self.covered.as_planned().is_none() {
-            return Ok(None);
-        }
         kernel.read(|snapshot| {
             // One whose end was not told for longer was cut off with its client.
             const LONGEST: i64 = 10 * 60 * 1000;

@@ -44,7 +44,7 @@ fn git_alone(report: &Report) -> String {
     let line = |(path, why): &(PathText, String)| {
         format!("  {}  {}  {}\n", styled(style::BAD, "differs"), text(path), plain(why))
     };
-    report.differs.iter().map(line).collect()
+    report.differs.iter().map(line).collect::<String>() + &warnings(report)
 }
 
 /// Files outside of the project, each with its absolute path.
@@ -96,11 +96,7 @@ pub(crate) fn files(tree: &Report, is_back: bool) -> String {
     list("history", style::BAD, &mut tree.repositories.iter().map(|(path, why)| (path, why)));
     list("place", style::DIM, &mut tree.work_trees.iter().map(|(path, why)| (path, why)));
     list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));
-    // Nothing else tells of them before the question, and of some nothing else tells at all.
-    let is_told = |warning: &&Warning| is_planned || TOLD_AFTER.contains(&warning.code);
-    for warning in tree.warnings.iter().filter(is_told) {
-        out += &format!("  {}  {}\n", styled(style::WARN, "warning"), plain(&warning.message));
-    }
+    out += &warnings(tree);
     match &tree.safety_id {
         Some(safety) => {
             out += &format!("  the old content is kept in checkpoint {}\n", safety.short());
@@ -128,8 +124,11 @@ fn replaced(tree: &Report, safety: &CheckpointId) -> String {
     )
 }
 
-/// Warnings of what was finished first, and of content that lies elsewhere than what else was replaced.
-const TOLD_AFTER: [&str; 2] = ["restore_settled", "restored_by_effects"];
+/// What went less well, of a plan and of the deed: who says yes at once sees no plan before it.
+fn warnings(tree: &Report) -> String {
+    let line = |one: &Warning| format!("  {}  {}\n", styled(style::WARN, "warning"), plain(&one.message));
+    tree.warnings.iter().map(line).collect()
+}
 
 /// What is done with the files, in a line.
 fn headline(tree: &Report, is_back: bool) -> String {
