@@ -279,6 +279,43 @@ fn work_of_which_nothing_can_be_told_apart_is_not_said_to_be_undone() {
 }
 
 #[test]
+fn what_was_undone_in_part_is_said_to_be_so_wherever_it_is_told_of() {
+    let project = in_git();
+    project.write("a.txt", "one\ntwo\n");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "a"]);
+    prompt(&project, "A", "s1");
+    runs(&project, "A", "1", || project.write("a.txt", "agent\ntwo\n"));
+    stop(&project, "A");
+    project.write("a.txt", " agent\n two\n");
+    let id = work_of(&project, "A");
+    let kept = project.run(&format!("undo --dispatch {id} --keep-theirs --yes"));
+    assert_eq!((kept.code, &kept.json()["status"]), (Some(4), &json!("rolled_back_in_part")), "{kept:?}");
+    let rest = format!("ic undo --dispatch {} --dry-run", &id[28..]);
+    for words in ["log --format text", "status --format text"] {
+        let text = project.ok(words);
+        assert!(text.contains("undone in part") && text.contains(&rest), "{words}: {text}");
+    }
+    let log = project.json("log");
+    let entry =
+        log.as_array().expect("a list").iter().find(|one| one["kind"] == "prompt").expect("the prompt");
+    let said = json!({ "undone": false, "undone_in_part": true, "rest": rest });
+    for (key, value) in said.as_object().expect("an object") {
+        assert_eq!(&entry[key], value, "{key}: {log}");
+    }
+    assert_eq!(project.json("status")["last_point"]["rest"], json!(rest));
+    // What counts is what the next undo means; it asks, because a person changed the lines.
+    assert_eq!(project.refused("undo --yes").1, "file_conflict");
+    assert_eq!(std::fs::read_to_string(project.root().join("a.txt")).expect("a file"), " agent\n two\n");
+    // The command that was named finishes it, and then all of it is undone.
+    project.json(&format!("undo --dispatch {id} --force-files --yes"));
+    assert_eq!(std::fs::read_to_string(project.root().join("a.txt")).expect("a file"), "one\ntwo\n");
+    let text = project.ok("log --format text");
+    assert!(text.contains("undone") && !text.contains("in part"), "{text}");
+    assert!(!project.ok("status --format text").contains("in part"));
+}
+
+#[test]
 fn one_prompt_that_was_undone_comes_back_after_its_client_was_closed() {
     let project = in_git();
     writes(&project, "A", "write", "a.txt", "by the agent\n");

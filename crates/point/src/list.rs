@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use ic_base::{CheckpointId, DispatchId, Result, RollbackId, Seq, Timestamp, title};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_dispatch::{Dispatch, dispatch};
-use ic_journal::table::{self, RollbackRecord};
+use ic_journal::steps;
+use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_phase::Run;
 use ic_phase::point::{self, Kind, Point};
 use ic_store::Snapshot;
@@ -42,6 +43,8 @@ pub struct Listed {
     pub is_undone: bool,
     /// Whether the rollback of which that is so has not ended: until then some of it may be there, or be there again.
     pub is_under_way: bool,
+    /// Whether an undo of that work alone stands and left something of it in the tree: the work counts, and another undo takes the rest.
+    pub is_in_part: bool,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -52,9 +55,19 @@ impl Listed {
         self.kind == "dispatch" && self.parent_id.is_some()
     }
 
-    /// What is said of work that was rolled back; `None`: it stands.
+    /// What is said of work that was rolled back; `None`: all of it stands.
     pub fn undone(&self) -> Option<&'static str> {
-        self.is_undone.then_some(if self.is_under_way { "being undone" } else { "undone" })
+        match (self.is_undone, self.is_in_part) {
+            (true, _) => Some(if self.is_under_way { "being undone" } else { "undone" }),
+            (false, true) => Some("undone in part"),
+            (false, false) => None,
+        }
+    }
+
+    /// The command that shows the undo of what an undo left of this work; `None`: nothing was left, or all of it stands.
+    pub fn rest(&self) -> Option<String> {
+        let work = DispatchId::from_ledger(self.before.clone().filter(|_| self.is_in_part)?);
+        Some(format!("ic undo --dispatch {} --dry-run", work.short()))
     }
 
     /// Whether the run can go back to before it, as far as a list tells.
@@ -130,12 +143,21 @@ fn all_listed(
     rollbacks: &[RollbackRecord],
     found: Vec<Found>,
 ) -> Result<Vec<Listed>> {
-    let is_reached = |seq: Seq| rollbacks.iter().any(|by| by.status.stands() && by.cut_seq == seq);
+    let mut in_part = Vec::new();
+    for by in rollbacks.iter().filter(|by| by.status == RollbackStatus::Done && by.only().is_some()) {
+        if steps::is_in_part(&steps::of_rollback(snapshot, &by.id)?) {
+            in_part.push(by);
+        }
+    }
+    let is_whole = |by: &&RollbackRecord| in_part.iter().all(|part| part.id != by.id);
+    let is_reached =
+        |seq: Seq| rollbacks.iter().filter(is_whole).any(|by| by.status.stands() && by.cut_seq == seq);
     let unfinished = rollbacks.iter().find(|by| !by.status.is_over());
     let listed = |one: Found| -> Result<Listed> {
         let one = one.listed(snapshot, run, is_reached)?;
         let is_under_way = unfinished.is_some_and(|by| is_of(by, &one));
-        Ok(Listed { is_under_way, ..one })
+        let is_in_part = !one.is_undone && in_part.iter().any(|by| is_of(by, &one));
+        Ok(Listed { is_under_way, is_in_part, ..one })
     };
     found.into_iter().map(listed).collect()
 }
@@ -331,6 +353,7 @@ impl Found {
             is_at_end,
             is_undone: self.by.is_some() || is_marked || is_reached(self.seq),
             is_under_way: false,
+            is_in_part: false,
             taken_back_by: self.by,
             created_at,
         })

@@ -1,9 +1,11 @@
 //! What a run can go back to.
 
+mod entry_text;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use entry_text::{facts, title, went_back};
 use ic_base::Timestamp;
-use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_phase::Run;
 use ic_point::log::{Entry, Files, Log, What};
 use ic_point::{Listed, Outside};
@@ -11,7 +13,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use crate::text::{age, counted, cut_to, plain, second, shell_word, style, styled};
-use crate::views::rollback::record::{RollbackRecordJson, where_to};
+use crate::views::rollback::record::RollbackRecordJson;
 
 shape! {
     pub(crate) struct PointEntryJson {
@@ -52,6 +54,12 @@ shape! {
         pruned: bool = point.is_pruned,
         /// Whether the run can go back to it: nothing went back to before it, its content is kept, and the run had not ended there.
         reachable: bool = point.is_target(),
+        /// An undo of the work that it stands before left something of it in the tree: the work counts. Left out where none did.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        undone_in_part: bool = point.is_in_part,
+        /// The command that shows the undo of what is left then; left out where nothing is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rest: Option<String> = point.rest(),
         created_at: String = point.created_at.to_string(),
     }
 
@@ -167,7 +175,7 @@ pub(crate) fn list(
         let text = line(entry, name, widest, lane.width(), now);
         let style = if is_over(entry) { style::DIM } else { style::NONE };
         out += &format!("{}{}\n", styled(style::DIM, &lane), styled(style, text.trim_end()));
-        out += &outside_of(entry, files);
+        out += &below(entry, files);
     }
     out += &hint(run, chosen == Chosen::Named, log, back);
     if let Some(outside) = outside {
@@ -216,7 +224,7 @@ pub(crate) fn of_agents(
         let text = short_line(entry, name, widest, now);
         let style = if is_over(entry) { style::DIM } else { style::NONE };
         out.push_str(&format!("{}\n", styled(style, text.trim_end())));
-        out += &outside_of(entry, files);
+        out += &below(entry, files);
     }
     let more = if log.has_more { "; older ones: --limit N" } else { "" };
     let way = match back {
@@ -226,11 +234,13 @@ pub(crate) fn of_agents(
     out + &styled(style::DIM, &format!("{way}{more}")) + "\n"
 }
 
-/// The files outside of the project that the work at an entry changed, each on a line below it.
-fn outside_of(entry: &Entry, files: &OutsideFiles) -> String {
+/// What stands below an entry, each on a line: the files outside of the project that its work changed, and the command for what an undo left.
+fn below(entry: &Entry, files: &OutsideFiles) -> String {
     let What::Point { point, .. } = &entry.what else { return String::new() };
     let line = |path: &String| format!("            outside: {}\n", plain(path));
-    files.get(&point.reference).into_iter().flatten().map(line).collect()
+    let outside: String = files.get(&point.reference).into_iter().flatten().map(line).collect();
+    let rest = point.rest().map(|rest| format!("            the rest: {rest}\n"));
+    outside + &rest.unwrap_or_default()
 }
 
 /// What an empty log waits for.
@@ -319,52 +329,6 @@ fn line_from(entry: &Entry, start: &str, indent: usize) -> String {
     // What changed most has the longest counts, and is what people look for by its name.
     let room = WIDTH.saturating_sub(indent + start.width() + facts.width() + 2).max(LEAST);
     format!("{start}  {}{facts}", cut_to(&title, room))
-}
-
-/// A subagent's work is a part of its prompt's, which stands below it.
-fn title(point: &Listed) -> String {
-    let mark = if point.is_of_subagent() { "↳ " } else { "" };
-    format!("{mark}{}", plain(&point.title))
-}
-
-/// `+2 ~1, 1 commit, pruned`
-fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String {
-    let files = files.unwrap_or_default();
-    let signs = [("+", files.created), ("~", files.modified), ("-", files.deleted)];
-    let signs = signs.iter().filter(|(_, n)| *n > 0).map(|(sign, n)| format!("{sign}{n}"));
-    let mut facts = vec![signs.collect::<Vec<_>>().join(" ")];
-    facts.extend((files.directories > 0).then(|| counted(files.directories, "directory")));
-    facts.extend((files.shared > 0).then(|| format!("{} shared", files.shared)));
-    facts.extend(commits.filter(|n| *n > 0).map(|n| counted(n, "commit")));
-    // Of a move that stands on a branch the branch says it; work is looked for by itself.
-    let is_work = matches!(point.kind, "prompt" | "dispatch" | "step");
-    let is_told = point.taken_back_by.is_none() || is_work;
-    facts.extend(point.undone().filter(|_| is_told).map(str::to_owned));
-    facts.extend(point.is_pruned.then(|| "pruned".to_owned()));
-    facts.extend(point.is_at_end.then(|| "files alone".to_owned()));
-    // A line without counts says that nothing changed: where that is not known, it says so.
-    facts
-        .extend((point.kind == "prompt" && point.checkpoint_id.is_none()).then(|| "not captured".to_owned()));
-    facts.retain(|fact| !fact.is_empty());
-    facts.join(", ")
-}
-
-/// `← dispatch:3f9a12c4: the wrong way`
-fn went_back(rollback: &RollbackRecord) -> String {
-    let to = match rollback.point() {
-        None if rollback.only().is_some() => where_to(rollback),
-        Some(point) => format!("← {}", plain(point)),
-        None if rollback.include_target => format!("← start of {}", plain(&rollback.to_phase)),
-        None => format!("← {}", plain(&rollback.to_phase)),
-    };
-    let state = match rollback.status {
-        RollbackStatus::Done => "",
-        RollbackStatus::InProgress | RollbackStatus::Stopped => "unfinished, ",
-        RollbackStatus::Aborted => "aborted, ",
-        RollbackStatus::Undone => "undone, ",
-    };
-    let why = rollback.reason.as_deref().map(|reason| format!(": {}", plain(&ic_base::title(reason))));
-    format!("{state}{to}{}", why.unwrap_or_default())
 }
 
 fn hint(run: &Run, is_named: bool, log: &Log, back: Back) -> String {

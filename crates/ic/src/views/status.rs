@@ -124,9 +124,13 @@ pub(crate) fn screen(status: &Status, now: Timestamp, back: Back, store: Option<
     }
     if let Some(point) = point {
         let reference = shell_word(&point.reference);
-        let about = format!("{}  {}", age(now, point.created_at), plain(&point.title));
+        let in_part = point.undone().map(|undone| format!(" ({undone})")).unwrap_or_default();
+        let about = format!("{}{in_part}  {}", age(now, point.created_at), plain(&point.title));
         let room = ROOM.saturating_sub(reference.len() + 2);
         line(label, &format!("{reference}  {}", cut_to(about.trim_end(), room)));
+        if let Some(rest) = point.rest() {
+            line("the rest", &styled(style::STRONG, &rest));
+        }
     }
     for unfinished in &status.unfinished {
         line("unfinished", &left(unfinished));
