@@ -316,6 +316,31 @@ fn what_was_undone_in_part_is_said_to_be_so_wherever_it_is_told_of() {
 }
 
 #[test]
+fn a_secret_that_the_work_changed_is_named_by_either_undo_and_by_the_exit() {
+    for (is_alone, is_new) in [(true, false), (false, false), (true, true), (false, true)] {
+        let project = in_git();
+        if !is_new {
+            project.write(".env", "KEY=one\n");
+        }
+        prompt(&project, "A", "A works");
+        runs(&project, "A", "1", || {
+            project.write("a.txt", "of the agent\n");
+            project.write(".env", "KEY=another\n");
+        });
+        stop(&project, "A");
+        let alone = if is_alone { format!(" --dispatch {}", work_of(&project, "A")) } else { String::new() };
+        for flag in ["--dry-run", "--yes"] {
+            let undone = project.run(&format!("undo{alone} {flag} --json"));
+            assert_eq!(undone.code, Some(4), "{alone} {is_new}: {undone:?}");
+            let stays = json!({ "path": ".env", "reason": "secret" });
+            assert_eq!(undone.json()["files"]["skipped"], json!([stays]), "{alone} {is_new}: {undone:?}");
+        }
+        assert!(!project.root().join("a.txt").exists());
+        assert_eq!(std::fs::read_to_string(project.root().join(".env")).expect("a file"), "KEY=another\n");
+    }
+}
+
+#[test]
 fn one_prompt_that_was_undone_comes_back_after_its_client_was_closed() {
     let project = in_git();
     writes(&project, "A", "write", "a.txt", "by the agent\n");

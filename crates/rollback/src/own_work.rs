@@ -276,7 +276,12 @@ fn changes_of(
             let others: Vec<&Dispatch> = makers.iter().filter(|one| !is_own(one)).copied().collect();
             match (others.len() < makers.len(), others.as_slice()) {
                 (true, []) => match by_others.made(&difference.path, difference.after.as_ref()) {
-                    Made::ByWork => changes.add(difference),
+                    Made::ByWork => {
+                        if let Some(why) = passed_over::unkept(&difference) {
+                            changes.leave_unkept(difference.path.clone(), why);
+                        }
+                        changes.add(difference);
+                    }
                     Made::ByCommit => changes.add_since(difference),
                     Made::Unsure(why) => changes.share(difference.path, why),
                 },

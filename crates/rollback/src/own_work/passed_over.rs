@@ -10,6 +10,19 @@ use ic_checkpoint::tree::Reason;
 use ic_worktree::Workspace;
 use ic_worktree::gaps::{Known, Sources, compare};
 
+/// Why no checkpoint holds content of a path that differs, on neither side; `None`: one does, or the file is none that a person would miss.
+pub(super) fn unkept(difference: &Difference) -> Option<&'static str> {
+    let sides = [&difference.before, &difference.after];
+    let passed = |state: &State| match state {
+        State::Passed(reason @ (Reason::Secret | Reason::Oversize | Reason::Unreadable)) => {
+            Some(reason.as_str())
+        }
+        _ => None,
+    };
+    let is_all = sides.into_iter().flatten().all(|state| passed(state).is_some());
+    sides.into_iter().flatten().find_map(passed).filter(|_| is_all)
+}
+
 type Gaps = BTreeMap<Vec<u8>, Skipped>;
 
 /// Finds what differs between looks at the tree of a workspace.

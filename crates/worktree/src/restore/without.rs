@@ -9,6 +9,7 @@ use ic_checkpoint::restore::plan::{Database, Plan};
 use ic_checkpoint::restore::reverse::{Now, Own, reverse};
 use ic_checkpoint::rootfs::RootDir;
 use ic_events::Hash;
+use ic_store::path_from_bytes;
 
 use super::super::shot::Shot;
 use super::super::workspace::Workspace;
@@ -22,6 +23,8 @@ pub(super) struct Back {
     left: Vec<(PathText, String)>,
     /// Paths at which something of the work stays.
     parts: Vec<PathText>,
+    /// Paths that the work changed, and of which no checkpoint holds content.
+    unkept: Vec<(PathText, String)>,
     texts: Vec<Vec<u8>>,
 }
 
@@ -53,7 +56,10 @@ impl Workspace<'_> {
         let now = Now { root: &root, exact: &shot.captured.root, usual, databases };
         let reversed = reverse(&self.objects, now, work)?;
         let conflict = |(path, reason)| Conflict { path: PathText(path), reason };
+        let stands = |path: &[u8]| self.root.join(path_from_bytes(path)).symlink_metadata().is_ok();
+        let unkept = work.unkept().filter(|(path, _)| stands(path));
         let back = Back {
+            unkept: unkept.map(|(path, why)| (PathText(path.clone()), why.clone())).collect(),
             conflicts: reversed.conflicts.into_iter().map(conflict).collect(),
             parts: reversed.parts.iter().map(|(path, _)| PathText(path.clone())).collect(),
             left: reversed
@@ -72,6 +78,7 @@ impl Back {
     /// Adds to the plan what stays though the work changed it.
     pub(super) fn name_what_stays(&mut self, plan: &mut Plan) {
         plan.skipped.append(&mut self.left);
+        self.unkept.drain(..).for_each(|(path, why)| plan.leave_changed(path, why));
     }
 }
 

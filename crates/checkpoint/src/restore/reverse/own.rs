@@ -20,6 +20,8 @@ pub struct Own {
     pub(super) stays: BTreeMap<Vec<u8>, Stay>,
     /// Paths that changed while the work was under way and did nothing, and what is to be said of those that it never changed.
     pub(super) beside: BTreeMap<Vec<u8>, String>,
+    /// Paths that the work changed and of which no checkpoint holds content, and why.
+    unkept: BTreeMap<Vec<u8>, String>,
     /// What others did to paths after the work had changed them, oldest first.
     since: BTreeMap<Vec<u8>, Vec<Since>>,
     /// Paths at which others changed what the work had changed, and how that is said: what stands there is not of one of them alone.
@@ -123,6 +125,16 @@ impl Own {
         self.stays.entry(path).or_insert_with(|| Stay::Part(why.to_owned()));
     }
 
+    /// Leaves a path as it is because no checkpoint holds content of it, although the work changed it.
+    pub fn leave_unkept(&mut self, path: Vec<u8>, why: &str) {
+        self.unkept.insert(path, why.to_owned());
+    }
+
+    /// The paths that the work changed and of which no checkpoint holds content, and why.
+    pub fn unkept(&self) -> impl Iterator<Item = (&Vec<u8>, &String)> {
+        self.unkept.iter()
+    }
+
     /// Notes a change that was made while the work was under way, and that it did not make. It is told where the work changed nothing else
     /// at the path.
     pub fn note(&mut self, path: Vec<u8>, why: &str) {
@@ -134,6 +146,7 @@ impl Own {
         self.changes.retain(|path, _| paths.contains(path));
         self.stays.retain(|path, _| paths.contains(path));
         self.beside.retain(|path, _| paths.contains(path));
+        self.unkept.retain(|path, _| paths.contains(path));
     }
 
     /// What is noted of paths that the work never changed.
