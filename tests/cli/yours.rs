@@ -341,6 +341,48 @@ fn a_secret_that_the_work_changed_is_named_by_either_undo_and_by_the_exit() {
 }
 
 #[test]
+fn what_the_work_did_to_git_and_stays_is_named_by_either_undo_and_by_the_exit() {
+    for is_alone in [true, false] {
+        let project = in_git();
+        project.write("c.txt", "committed\n");
+        git(&project, &["add", "-A"]);
+        git(&project, &["commit", "-q", "-m", "c"]);
+        git(&project, &["tag", "v1", "HEAD~1"]);
+        git(&project, &["tag", "theirs"]);
+        prompt(&project, "A", "A works");
+        runs(&project, "A", "1", || {
+            git(&project, &["tag", "t"]);
+            if is_alone {
+                git(&project, &["tag", "-f", "v1"]);
+                git(&project, &["branch", "nb"]);
+                project.write("c.txt", "stashed\n");
+                git(&project, &["stash"]);
+            }
+            project.write("d.txt", "of the agent\n");
+        });
+        stop(&project, "A");
+        let alone = if is_alone { format!(" --dispatch {}", work_of(&project, "A")) } else { String::new() };
+        let was = git(&project, &["rev-parse", "HEAD~1"]);
+        let (made, moved) = ("git tag -d t".to_owned(), format!("git tag -f v1 {was}"));
+        let branch = "git branch -D nb".to_owned();
+        for flag in ["--dry-run", "--yes"] {
+            let undone = project.run(&format!("undo{alone} {flag} --json"));
+            assert_eq!(undone.code, Some(4), "{alone}: {undone:?}");
+            let warnings = undone.json()["warnings"].to_string();
+            assert!(warnings.contains("git_remains") && warnings.contains(&made), "{alone}: {warnings}");
+            let is_named = |text: &str| warnings.contains(text);
+            let others = [is_named(&moved), is_named(&branch), is_named("git stash show")];
+            assert_eq!(others, [is_alone; 3], "{alone}: {warnings}");
+            assert!(!is_named("theirs"), "{warnings}");
+        }
+        assert!(!project.root().join("d.txt").exists());
+        assert_eq!(git(&project, &["tag", "--list"]), "t\ntheirs\nv1");
+        assert_eq!(git(&project, &["branch", "--list", "nb"]).is_empty(), !is_alone);
+        assert_eq!(git(&project, &["rev-parse", "v1"]) == was, !is_alone);
+    }
+}
+
+#[test]
 fn one_prompt_that_was_undone_comes_back_after_its_client_was_closed() {
     let project = in_git();
     writes(&project, "A", "write", "a.txt", "by the agent\n");
@@ -632,7 +674,10 @@ fn what_a_prompt_took_off_the_stash_stays_where_it_is_undone_alone() {
         let words = format!("undo --dispatch {}", work_of(&project, "A"));
         let plan = preview(&project, &words);
         if more {
-            project.json(&format!("{words} --yes"));
+            // Its content is in the tree, and the entry stays gone: both are named.
+            let undone = project.run(&format!("{words} --yes --json"));
+            assert_eq!(undone.code, Some(4), "{undone:?}");
+            assert!(undone.json()["warnings"].to_string().contains("git stash store"), "{undone:?}");
         } else {
             assert_eq!(clashes(&plan), ["kept.txt", "new.txt"], "{plan}");
             assert_eq!(project.refused(&format!("{words} --yes")).1, "file_conflict");

@@ -26,6 +26,7 @@ mod reflog;
 mod restore;
 pub(crate) mod rule_settings;
 mod settings;
+mod standing_refs;
 pub(crate) mod state;
 mod told;
 
@@ -53,6 +54,7 @@ pub use restore::{
     look_again, lost_tags, moved_by_others, moves, needs_purged, not_in, other_work_trees, plan,
     remove_locks, with_tags,
 };
+pub use standing_refs::{ref_ids, stash_ids};
 pub use state::{GitState, Index, Pack, Stash};
 pub use told::{Look, moment_of};
 

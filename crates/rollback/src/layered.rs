@@ -19,6 +19,7 @@ use serde_json::json;
 use super::covered::{Covered, cut_of};
 use super::events::event;
 use super::execute::{Drive, Driven};
+use super::git_remains;
 use super::layers;
 use super::marks;
 use super::outcome::{LayeredRollback, LayeredStatus, Outcome, Parts, Rollback};
@@ -83,6 +84,13 @@ pub fn roll_back(
         true => LayeredStatus::RolledBack,
         false => LayeredStatus::RollingBack,
     };
+    // What was planned is said where the repository cannot be asked: the deed is done.
+    let git_remains = if is_done {
+        let found = git_remains::remaining(kernel, settings, &begun.rollback.plan, &outcome.parts, true);
+        found.unwrap_or(begun.git_remains)
+    } else {
+        begun.git_remains
+    };
     Ok(LayeredRollback {
         rollback: Rollback { done: Some((id, outcome.remembered.seq)), ..begun.rollback },
         layers: begun.layers,
@@ -98,6 +106,7 @@ pub fn roll_back(
         rows_stay: begun.rows_stay,
         git_stays: begun.git_stays,
         elsewhere: begun.elsewhere,
+        git_remains,
     })
 }
 

@@ -15,6 +15,7 @@ mod cut;
 mod elsewhere;
 mod events;
 mod execute;
+mod git_remains;
 mod layered;
 mod layers;
 mod leaving_commits;

@@ -153,12 +153,14 @@ pub struct LayeredRollback {
     pub git_stays: Option<Warning>,
     /// What the same prompts changed in other places, where it stays.
     pub elsewhere: Vec<Warning>,
+    /// What the work did to tags, branches and the stash, where it stays.
+    pub git_remains: Vec<Warning>,
 }
 
 impl LayeredRollback {
     /// What stays, in addition to what the layers report.
     pub fn stays(&self) -> impl Iterator<Item = &Warning> {
-        self.rows_stay.iter().chain(&self.git_stays).chain(&self.elsewhere)
+        self.rows_stay.iter().chain(&self.git_stays).chain(&self.elsewhere).chain(&self.git_remains)
     }
 }
 

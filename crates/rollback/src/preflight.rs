@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::covered::Covered;
 use super::elsewhere;
+use super::git_remains;
 use super::layers::{self, Site, Work};
 use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Rollback};
 use super::outside_change::OutsideChange;
@@ -54,6 +55,7 @@ pub(super) fn plan(
     } else {
         Vec::new()
     };
+    let git_remains = git_remains::remaining(kernel, settings, &rollback.plan, &parts, false)?;
     Ok(LayeredRollback {
         rollback,
         layers: layers.to_vec(),
@@ -64,6 +66,7 @@ pub(super) fn plan(
         rows_stay,
         git_stays: is_everything.then(|| git_stays(settings, &root)).flatten(),
         elsewhere,
+        git_remains,
     })
 }
 

@@ -170,7 +170,10 @@ fn finish(
         return Ok(Exit::from(refusal.error.kind()));
     }
     let leaves_parts = whole.parts.tree.as_ref().is_some_and(|tree| !tree.parts_left.is_empty());
-    let leaves_any = leaves_parts || whole.parts.is_partial() || !whole.elsewhere.is_empty();
+    let leaves_any = leaves_parts
+        || whole.parts.is_partial()
+        || !whole.elsewhere.is_empty()
+        || !whole.git_remains.is_empty();
     Ok(match whole.status {
         _ if leaves_any => Exit::Partly,
         LayeredStatus::Planned | LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => Exit::Done,

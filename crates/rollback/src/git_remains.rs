@@ -1,0 +1,163 @@
+//! What work did to tags, branches and the stash, and an undo leaves as it is. Each is named, with the command that changes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ic_base::{Result, shell_word};
+use ic_checkpoint::git::{self, GitState};
+use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::record::{self, Checkpoint};
+use ic_dispatch::{Dispatch, dispatch};
+use ic_kernel::Kernel;
+use ic_store::Snapshot;
+use ic_worktree::{Settings, Warning, Workspace};
+
+use super::outcome::Parts;
+use super::plan::Plan;
+
+const BRANCHES: &str = "refs/heads/";
+const TAGS: &str = "refs/tags/";
+
+/// The looks at the tree before a piece of work and after it; `None` for the second: it has not ended.
+type Looks = (Checkpoint, Option<Checkpoint>);
+
+/// A warning for each ref and each entry of the stash that changed while the work of the plan was under way, and that stays so. `is_done`: the
+/// plan was carried out, and the repository says what is left.
+pub(super) fn remaining(
+    kernel: &Kernel,
+    settings: &Settings,
+    plan: &Plan,
+    parts: &Parts,
+    is_done: bool,
+) -> Result<Vec<Warning>> {
+    // An effect may take a tag away that its step made, which is known only afterwards.
+    let has_effects = parts.effects.as_ref().is_some_and(|effects| !effects.compensations.is_empty());
+    if has_effects && !is_done {
+        return Ok(Vec::new());
+    }
+    let restored = parts.tree.as_ref().and_then(|tree| tree.git.as_ref());
+    let is_alone = plan.cut.only.is_some();
+    if parts.tree.is_none() || (restored.is_none() && !is_alone) {
+        return Ok(Vec::new());
+    }
+    let workspace = Workspace::of_run(kernel, &plan.run, settings)?;
+    let looks = kernel.read(|snapshot| looks_of(snapshot, &workspace, plan))?;
+    let state = |look: &Checkpoint| -> Result<Option<GitState>> {
+        // Of one whose content is gone nothing can be said.
+        let is_kept = look.pruned_at.is_none();
+        if is_kept { Ok(Manifest::read(&workspace.objects, &look.manifest)?.git) } else { Ok(None) }
+    };
+    let mut found = Vec::new();
+    for (before, after) in &looks {
+        let after = after.as_ref().map(state).transpose()?.flatten();
+        let after = after.or_else(|| restored.map(|git| git.current.clone()));
+        let Some((before, after)) = state(before)?.zip(after) else { continue };
+        let mut changes = refs_between(&before, &after, is_alone);
+        match restored {
+            Some(git) if !is_done => changes.retain(|one| one.stays_in(&refs_of(&git.target))),
+            _ => {
+                let now = git::ref_ids(&workspace.root)?;
+                changes.retain(|one| one.stays_in(&now));
+            }
+        }
+        if is_alone {
+            found.extend(stash_between(&before, &after, &git::stash_ids(&workspace.root)?));
+        }
+        found.extend(changes.iter().map(RefChange::said));
+    }
+    found.sort();
+    found.dedup();
+    Ok(found.into_iter().map(|message| Warning { code: "git_remains", message }).collect())
+}
+
+/// The looks of the work that goes, of what a person or a script began: what this began is between them.
+fn looks_of(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, plan: &Plan) -> Result<Vec<Looks>> {
+    let work: Vec<Dispatch> = match &plan.cut.only {
+        Some(only) => vec![dispatch::get(snapshot, only)?],
+        None => plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches).cloned().collect(),
+    };
+    let mut found = Vec::new();
+    for work in work.iter().filter(|work| plan.cut.only.is_some() || work.work.parent_id.is_none()) {
+        let place = ic_point::place_of(snapshot, &plan.run, work)?;
+        let Some(before) = ic_point::checkpoint_at(snapshot, &plan.run, place.seq)? else { continue };
+        let after = match work.finished_seq {
+            Some(end) => match record::of_event(snapshot, end - 1)? {
+                Some(look) => Some(look),
+                None => record::look_since(snapshot, &workspace.root, end)?,
+            },
+            None => None,
+        };
+        found.push((before, after));
+    }
+    Ok(found)
+}
+
+/// A branch or a tag that differs between two states of git.
+struct RefChange {
+    name: String,
+    was: Option<String>,
+    is: Option<String>,
+}
+
+impl RefChange {
+    /// Whether these refs have it as it was left.
+    fn stays_in(&self, refs: &BTreeMap<String, String>) -> bool {
+        refs.get(&self.name) == self.is.as_ref()
+    }
+
+    fn said(&self) -> String {
+        let (kind, name) = match self.name.strip_prefix(TAGS) {
+            Some(tag) => ("tag", tag),
+            None => ("branch", self.name.strip_prefix(BRANCHES).unwrap_or(&self.name)),
+        };
+        let word = shell_word(name);
+        let (done, way) = match (&self.was, kind) {
+            (None, "tag") => ("was made", format!("git tag -d {word}")),
+            (None, _) => ("was made", format!("git branch -D {word}")),
+            (Some(was), _) if self.is.is_none() => ("was removed", format!("git {kind} {word} {was}")),
+            (Some(was), _) => ("was moved", format!("git {kind} -f {word} {was}")),
+        };
+        format!("the {kind} {name} {done} by this work or beside it, and stays so: {way}")
+    }
+}
+
+fn refs_of(state: &GitState) -> BTreeMap<String, String> {
+    let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    state.refs.iter().map(|(name, oid)| (text(&name.0), oid.clone())).collect()
+}
+
+/// The tags that differ, and, where no ref goes back, the branches. What is checked out moves with commits, which are named by themselves.
+fn refs_between(before: &GitState, after: &GitState, with_branches: bool) -> Vec<RefChange> {
+    let heads = [before, after].map(|state| {
+        let branch = state.branch.as_ref();
+        branch.map(|branch| format!("{BRANCHES}{}", String::from_utf8_lossy(&branch.0)))
+    });
+    let (was, is) = (refs_of(before), refs_of(after));
+    let names: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+    let is_told = |name: &String| {
+        let is_branch = name.starts_with(BRANCHES) && !heads.iter().flatten().any(|head| head == name);
+        name.starts_with(TAGS) || with_branches && is_branch
+    };
+    let differs = |name: &&String| was.get(*name) != is.get(*name) && is_told(name);
+    let change = |name: &String| RefChange {
+        name: name.clone(),
+        was: was.get(name).cloned(),
+        is: is.get(name).cloned(),
+    };
+    names.into_iter().filter(differs).map(change).collect()
+}
+
+/// What is to be said of entries of the stash that came or went. `now`: the commits of those that are there.
+fn stash_between(before: &GitState, after: &GitState, now: &[String]) -> Vec<String> {
+    let is_there = |commit: &String| now.contains(commit);
+    let made = after.stash.iter().filter(|one| !before.stash.contains(one) && is_there(&one.commit));
+    let gone = before.stash.iter().filter(|one| !after.stash.contains(one) && !is_there(&one.commit));
+    let made = made.map(|one| {
+        let commit = &one.commit;
+        format!("a stash entry was made by this work or beside it, and stays: git stash show -p {commit}")
+    });
+    let gone = gone.map(|one| {
+        let commit = &one.commit;
+        format!("a stash entry was removed by this work or beside it, and stays so: git stash store {commit}")
+    });
+    made.chain(gone).collect()
+}
