@@ -74,8 +74,10 @@ fn undo_redo_and_the_undo_of_one_dispatch_follow_each_other_in_any_order() {
         ("redo --yes", [true, false]),
         ("redo --yes", [true, true]),
         (&alone, [false, true]),
-        // Back to before the second prompt, where the first one stood.
-        ("undo --yes", [true, false]),
+        // What was undone stays so, and each redo brings back what the undo before it took.
+        ("undo --yes", [false, false]),
+        ("redo --yes", [false, true]),
+        ("redo --yes", [true, true]),
     ] {
         project.ok(&format!("-C {place} {line}"));
         assert_eq!(there(), left, "after {line}");
@@ -104,4 +106,58 @@ fn each_undo_in_a_row_is_in_the_log() {
     assert_eq!(text.matches("rollback ").count(), 3, "{text}");
     project.json("redo --yes");
     assert_eq!(logged().len(), 2, "one that was redone stands no more");
+}
+
+/// Two prompts edit the same file, far apart; the first one is undone alone, then the last work.
+#[test]
+fn what_was_undone_alone_stays_undone_when_the_last_work_is_undone() {
+    const LINES: &str = "a1\na2\na3\na4\na5\na6\na7\na8\na9\n";
+    for sessions in [["s1", "s2"], ["s", "s"]] {
+        let project = in_git();
+        project.write("a.txt", LINES);
+        ic_testkit::git_in(project.root(), &["add", "a.txt"]);
+        ic_testkit::git_in(project.root(), &["commit", "-qm", "a"]);
+        let text = || std::fs::read_to_string(project.root().join("a.txt")).expect("the file");
+        let change = |from: &str, to: &str| project.write("a.txt", &text().replace(from, to));
+        prompt(&project, sessions[0], "one", || change("a1", "A1"));
+        prompt(&project, sessions[1], "two", || change("a9", "A9"));
+        let both = LINES.replace("a1", "A1").replace("a9", "A9");
+        let second = LINES.replace("a9", "A9");
+        let entry = |title: &str| {
+            let log = project.json("log");
+            let found = log.as_array().expect("a list").iter().find(|one| one["title"] == title).cloned();
+            found.unwrap_or_else(|| {
+                let log = project.json("log --all");
+                let found = log.as_array().expect("a list").iter().find(|one| one["title"] == title);
+                found.unwrap_or_else(|| panic!("{title} is in {log}")).clone()
+            })
+        };
+        let id = |title: &str| {
+            let before = entry(title)["reference"].as_str().expect("text").to_owned();
+            before.split_once(':').expect("a kind").1.to_owned()
+        };
+        let (one, two) = (id("one"), id("two"));
+        let is_undone = |id: &str| !project.json(&format!("dispatch show {id}"))["rolled_back_by"].is_null();
+        project.json(&format!("undo --dispatch {one} --yes"));
+        assert_eq!(text(), second, "{sessions:?}");
+        if sessions[0] == sessions[1] {
+            let said = project.run("undo --yes --format text");
+            assert!(said.code == Some(0) && said.stderr.contains("stays undone"), "{said:?}");
+        } else {
+            let alone = format!("ic undo --dispatch {two} --yes");
+            for words in ["undo --yes".to_owned(), format!("undo prompt:{two} --yes")] {
+                let refused = project.run(&format!("{words} --json"));
+                assert_eq!(refused.error(), "file_conflict", "{refused:?}");
+                assert!(refused.stderr.contains(&alone), "{refused:?}");
+                assert_eq!((text(), is_undone(&two)), (second.clone(), false), "nothing was changed");
+            }
+            project.json(&alone["ic ".len()..]);
+        }
+        assert_eq!((text().as_str(), is_undone(&one), is_undone(&two)), (LINES, true, true), "{sessions:?}");
+        project.json("redo --yes");
+        assert_eq!((text(), is_undone(&one), is_undone(&two)), (second, true, false), "{sessions:?}");
+        project.json("redo --yes");
+        assert_eq!((text(), is_undone(&one), is_undone(&two)), (both, false, false), "{sessions:?}");
+        project.cli.assert_sound("after all of it");
+    }
 }

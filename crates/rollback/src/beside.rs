@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq};
-use ic_checkpoint::diff::{self, Difference};
+use ic_checkpoint::diff::{self, Difference, State};
 use ic_checkpoint::record::{self, Checkpoint};
 use ic_checkpoint::restore::journal;
 use ic_checkpoint::restore::plan::{Node, Step as PlanStep};
@@ -48,7 +48,7 @@ pub(super) fn conflicts(
     (others_asked, called_off): (Others, &[DispatchId]),
     steps: &[PlanStep],
 ) -> Result<Vec<Conflict>> {
-    let (target, others, attribution, later) = kernel.read(|snapshot| {
+    let (target, others, attribution, undos) = kernel.read(|snapshot| {
         let target = record::get(snapshot, target)?;
         let mut of_run: BTreeMap<RunId, (Checkpoint, Checkpoint)> = BTreeMap::new();
         for checkpoint in record::all_kept(snapshot)? {
@@ -74,11 +74,11 @@ pub(super) fn conflicts(
             let is_still = is_finished || is_told && !attribution.runs_now(&id);
             others.push(Other { run: id, is_still, first, last });
         }
-        let later = left_by_later_undos(snapshot, &target)?;
-        Ok((target, others, attribution, later))
+        let undos = LeftByUndos::of(snapshot, &target)?;
+        Ok((target, others, attribution, undos))
     })?;
     let paths: Vec<&[u8]> = steps.iter().map(|step| step.path.0.as_slice()).collect();
-    let mut found = undone_by_others(workspace, &target, (&attribution, &later), &paths)?;
+    let mut found = undone_by_others(workspace, &target, (&attribution, &undos), &paths)?;
     let by_nobody = changed_by_nobody(workspace, &target, &attribution, steps)?;
     for path in paths.iter().filter(|path| by_nobody.contains(**path)) {
         let reason = "changed while no agent was at work, so it may be yours".to_owned();
@@ -104,32 +104,48 @@ pub(super) fn conflicts(
     Ok(found.into_iter().map(conflict).collect())
 }
 
-/// What undos that stand left, of work that all began after the target: each path was then as before that work, and nothing of it would come
-/// back with the target.
-fn left_by_later_undos(snapshot: &Snapshot<'_>, target: &Checkpoint) -> Result<HashSet<CheckpointId>> {
-    let restores = journal::finished(snapshot, &target.root)?;
-    let mut left = HashSet::new();
-    for one in table::all(snapshot)?.iter().filter(|one| one.status == RollbackStatus::Done) {
-        let began = match one.only() {
-            Some(only) => dispatch::get(snapshot, &only)?.place(),
-            None => one.cut_seq,
-        };
-        if began < target.seq {
-            continue;
+/// What undos that stand left in the tree since the target.
+struct LeftByUndos {
+    /// Of work that all began after the target: each path was then as before that work, and nothing of it would come back with the target.
+    of_later_work: HashSet<CheckpointId>,
+    /// Of work that had begun by the target, which may have some of it.
+    of_earlier_work: HashSet<CheckpointId>,
+}
+
+impl LeftByUndos {
+    fn of(snapshot: &Snapshot<'_>, target: &Checkpoint) -> Result<Self> {
+        let restores = journal::finished(snapshot, &target.root)?;
+        let mut left = Self { of_later_work: HashSet::new(), of_earlier_work: HashSet::new() };
+        for one in table::all(snapshot)?.iter().filter(|one| one.status == RollbackStatus::Done) {
+            let began = match one.only() {
+                Some(only) => dispatch::get(snapshot, &only)?.place(),
+                None => one.cut_seq,
+            };
+            let safety: HashSet<CheckpointId> =
+                steps::of_rollback(snapshot, &one.id)?.iter().flat_map(safety_of).collect();
+            let own = restores.iter().filter(|restore| safety.contains(&restore.safety_id));
+            let all = if began < target.seq { &mut left.of_earlier_work } else { &mut left.of_later_work };
+            all.extend(own.filter_map(|restore| restore.restored_id.clone()));
         }
-        let safety: HashSet<CheckpointId> =
-            steps::of_rollback(snapshot, &one.id)?.iter().flat_map(safety_of).collect();
-        let own = restores.iter().filter(|restore| safety.contains(&restore.safety_id));
-        left.extend(own.filter_map(|restore| restore.restored_id.clone()));
+        Ok(left)
     }
-    Ok(left)
+
+    /// Whether the target would bring back what this undo took out of a path.
+    fn is_in_the_way(&self, undo: &Checkpoint, change: &Difference, wanted: Option<&State>) -> bool {
+        if self.of_later_work.contains(&undo.id) {
+            return false;
+        }
+        // Other work may have changed the same file: then the undo met and left what the target never was.
+        let is_mixed = self.of_earlier_work.contains(&undo.id) && change.after.as_ref() != wanted;
+        is_mixed || change.before.as_ref() == wanted
+    }
 }
 
 /// Those of the paths that an undo in another run took away from what the target has.
 fn undone_by_others(
     workspace: &Workspace<'_>,
     target: &Checkpoint,
-    (attribution, later): (&Attribution, &HashSet<CheckpointId>),
+    (attribution, undos): (&Attribution, &LeftByUndos),
     paths: &[&[u8]],
 ) -> Result<BTreeMap<Vec<u8>, String>> {
     let paths: BTreeSet<&[u8]> = paths.iter().copied().collect();
@@ -156,10 +172,9 @@ fn undone_by_others(
     let mut found = BTreeMap::new();
     for (path, all) in restored {
         let wanted = diff::find(&workspace.objects, &target.tree, &path)?;
-        let is_in_the_way = |(difference, to, _): &&(Difference, &Checkpoint, &RunId)| {
-            difference.before == wanted && !later.contains(&to.id)
-        };
-        if let Some((.., run)) = all.iter().find(is_in_the_way) {
+        let mut in_the_way =
+            all.iter().filter(|(change, to, _)| undos.is_in_the_way(to, change, wanted.as_ref()));
+        if let Some((.., run)) = in_the_way.next() {
             let reason = format!("an undo in run {} changed it from what it would be again", run.short());
             found.insert(path, reason);
         }

@@ -45,7 +45,7 @@ pub use outcome::{
 };
 pub use outside_change::OutsideChange;
 pub use own_work::{CommitState, OwnCommit};
-pub use plan::{Plan, make as plan};
+pub use plan::{Plan, make as plan, undone_before};
 pub use preview::{preview_abort, preview_resume, preview_undo};
 pub use purged::files_alone;
 pub use redo::{Newest, Whose, newest, older};

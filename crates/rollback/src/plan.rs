@@ -1,9 +1,10 @@
 //! What a rollback will do, named before it is done.
 
-use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
+use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq};
 use ic_dispatch::{Dispatch, DispatchStatus, cancel, dispatch};
 use ic_events::Cut;
 use ic_journal::table::{self, DESCENDANTS, ONLY, REINSTATED, RollbackRecord};
+use ic_kernel::Kernel;
 use ic_phase::skip::{self, Skip};
 use ic_phase::{Run, RunStatus, machine};
 use ic_point::Place;
@@ -184,12 +185,26 @@ fn of_cut(
 }
 
 fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
-    let is_meant = |one: &RollbackRecord| {
-        let is_across = one.cut_seq < cut.seq && cut.seq < one.seq;
-        cut.only.is_none() && one.only().is_some() && one.status.stands() && is_across
+    if cut.only.is_some() {
+        return Ok(Vec::new());
+    }
+    undone_across(snapshot, &cut.run_id, cut.seq)
+}
+
+/// The undos of one dispatch each that stand, of work of the run from before an event, made after it. Oldest first.
+fn undone_across(snapshot: &Snapshot<'_>, run: &RunId, seq: Seq) -> Result<Vec<RollbackId>> {
+    let is_across = |one: &RollbackRecord| {
+        one.only().is_some() && one.status.stands() && one.cut_seq < seq && seq < one.seq
     };
-    let all = table::of_run(snapshot, &cut.run_id)?;
-    Ok(all.into_iter().filter(is_meant).map(|one| one.id).collect())
+    let all = table::of_run(snapshot, run)?;
+    Ok(all.into_iter().filter(is_across).map(|one| one.id).collect())
+}
+
+/// The newest undo of one dispatch that stands and that a way back to before this event of the run would lift, so that its work came back.
+///
+/// Errors: those of the store.
+pub fn undone_before(kernel: &Kernel, run: &RunId, seq: Seq) -> Result<Option<RollbackId>> {
+    kernel.read(|snapshot| Ok(undone_across(snapshot, run, seq)?.pop()))
 }
 
 impl Plan {

@@ -16,7 +16,8 @@ use crate::commands::rolling::{Forced, Layer, Rolling};
 ///
 /// Without POINT, the last work is the newest dispatch, step or prompt that is not undone; a terminal offers the
 /// points to choose from. Asked by an agent, in its shell or over MCP, it is the newest earlier prompt of its own session
-/// that changed something, and that one alone. With POINT, everything recorded after it is undone. It is the same as `ic run rollback --to
+/// that changed something, and that one alone. Where work from before the last one was undone by `--dispatch`, the last work alone is undone, so
+/// that the other one stays undone. With POINT, everything recorded after it is undone. It is the same as `ic run rollback --to
 /// POINT --layer=all`; where there is no run, it restores the newest checkpoint that differs from the tree. A
 /// checkpoint of the tree is taken first: `ic redo` restores it.
 #[derive(Debug, Args)]
@@ -63,6 +64,14 @@ pub(crate) struct Undo {
     /// Do not ask
     #[arg(long)]
     yes: bool,
+}
+
+/// What is undone where nothing was named.
+enum Chosen {
+    /// All after this point.
+    Point(String),
+    /// The work of this dispatch alone.
+    Alone(String),
 }
 
 impl Undo {
@@ -149,9 +158,13 @@ impl Undo {
             (Some(id), _) => To::Without(id),
             (None, Some(point)) => To::Point(point),
             (None, None) => match self.choose(session, kernel, run)? {
-                Some(point) => {
+                Some(Chosen::Point(point)) => {
                     chosen = point;
                     To::Point(&chosen)
+                }
+                Some(Chosen::Alone(work)) => {
+                    chosen = work;
+                    To::Without(&chosen)
                 }
                 None => return Ok(Exit::No),
             },
@@ -173,7 +186,7 @@ impl Undo {
     }
 
     /// The point that a person chooses; the last one where nobody can be asked, or wants to be. `None`: nobody chose one.
-    fn choose(&self, session: &Session, kernel: &Kernel, run: &Run) -> Result<Option<String>> {
+    fn choose(&self, session: &Session, kernel: &Kernel, run: &Run) -> Result<Option<Chosen>> {
         const OFFERED: usize = 20;
         let last = kernel.read(|snapshot| {
             let last = ic_point::last(snapshot, run);
@@ -181,14 +194,30 @@ impl Undo {
         })?;
         let last = self.beside_prompts(session, kernel, run, last)?;
         if self.yes || self.dry_run || !session.can_ask() {
-            return last.map(|last| Some(last.reference));
+            return self.last_or_alone(session, kernel, run, last?).map(Some);
         }
         let page = Page { all: false, before: None, at_most: OFFERED };
         let log = ic_point::log::log(kernel, session.options(), run, page)?;
         let (references, lines) = views::log::offered(&log, kernel.context.now());
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
         let picked = Session::pick("Go back to before which point?", &lines, begin.unwrap_or(0))?;
-        Ok(picked.and_then(|at| references.get(at).cloned()))
+        Ok(picked.and_then(|at| references.get(at).cloned()).map(Chosen::Point))
+    }
+
+    /// The last work alone where the tree before it has other work that was undone since: that is not to come back unasked.
+    fn last_or_alone(&self, session: &Session, kernel: &Kernel, run: &Run, last: Listed) -> Result<Chosen> {
+        let has_files = self.layer.is_empty() || self.layer.contains(&Layer::Files);
+        let work = last.before.clone().filter(|_| has_files && matches!(last.kind, "prompt" | "dispatch"));
+        let Some(work) = work else { return Ok(Chosen::Point(last.reference)) };
+        let Some(undo) = ic_rollback::undone_before(kernel, &run.id, last.seq)? else {
+            return Ok(Chosen::Point(last.reference));
+        };
+        session.output.warn(&format!(
+            "only {} is undone: what the undo {} took out of the tree before it stays undone",
+            last.reference,
+            undo.short()
+        ));
+        Ok(Chosen::Alone(work))
     }
 
     /// The last point of a run that nobody named, with a word on prompts that are none of its work: a person may mean them.
