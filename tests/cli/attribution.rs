@@ -449,13 +449,15 @@ fn a_plain_undo_names_what_changed_between_calls_and_brings_it_back() {
     shell(&project, "A", "a2", || project.write("own", "own\n"));
     stop(&project, "A");
     let whole = read(&project, "f");
+    let work = work_of(&project, "A");
+    let alone = format!("ic undo --dispatch {} --yes", &work[28..]);
     let plan = project.json("undo --dry-run");
     let report = project.json("undo --yes");
     for said in [&plan, &report] {
         let warning = &said["files"]["warnings"][0];
         assert_eq!(warning["code"], "changed_between_calls", "{said}");
         let text = warning["message"].as_str().expect("text");
-        assert!(text.contains(": f, note; ") && text.contains("ic undo --dispatch ID"), "{text}");
+        assert!(text.contains(": f, note; ") && text.contains(&alone), "{text}");
     }
     assert_eq!((read(&project, "f"), has(&project, "note")), (lines(&[]), false));
     project.json("redo --yes");

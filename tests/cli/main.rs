@@ -26,6 +26,7 @@ mod guard;
 mod guides;
 mod held;
 mod help;
+mod hints_of_undos;
 mod hooks_excluded;
 mod hooks_hold;
 mod hooks_trusted;

@@ -214,11 +214,12 @@ fn changed_by_nobody(
 }
 
 /// Names those of these paths that changed between the tool calls of an agent: a process that it left behind may have done it, and so may a
-/// person.
+/// person. `alone`: the command that undoes the work alone.
 pub(super) fn between_calls<'p>(
     workspace: &Workspace<'_>,
     target: &Checkpoint,
     paths: impl Iterator<Item = &'p [u8]>,
+    alone: Option<&str>,
 ) -> Result<Option<Warning>> {
     const NAMED: usize = 3;
     let attribution = workspace.kernel.read(|snapshot| {
@@ -242,9 +243,10 @@ pub(super) fn between_calls<'p>(
         more => format!(" and {more} more"),
     };
     let named = found.iter().take(NAMED).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
+    let alone = alone
+        .map_or_else(String::new, |command| format!("; an undo of this work alone leaves it: {command}"));
     let message = format!(
-        "changed between the tool calls of this work, so it may be yours, and goes back too: {named}{more}; an undo of \
-         a prompt alone leaves it: ic undo --dispatch ID --yes"
+        "changed between the tool calls of this work, so it may be yours, and goes back too: {named}{more}{alone}"
     );
     Ok(Some(Warning { code: "changed_between_calls", message }))
 }

@@ -37,6 +37,8 @@ pub(super) struct Planned {
     choices: Choices,
     /// The point that it goes back to, by its reference.
     pub(super) point: Option<String>,
+    /// The same, where the work after it can be undone alone.
+    pub(super) point_of_one: Option<String>,
     /// What another run may have changed meanwhile is asked for, too.
     pub(super) beside_runs: bool,
 }
@@ -58,7 +60,12 @@ impl Covered {
     ) -> Self {
         let choices =
             Choices::new(request.force, request.keep_theirs, request.mine, None, settings.state.as_ref());
-        let planned = Planned { choices, point: plan.point.clone(), beside_runs: request.beside_runs };
+        let planned = Planned {
+            choices,
+            point: plan.point.clone(),
+            point_of_one: plan.point_of_one().map(str::to_owned),
+            beside_runs: request.beside_runs,
+        };
         Self {
             run: plan.run.clone(),
             cut: plan.cut.clone(),

@@ -229,7 +229,7 @@ fn fence(
                 .hint("look at the new plan: --dry-run"));
         }
         let fresh = Parts { effects, ..Parts::default() };
-        if let Some(refusal) = refusals(&fresh, request, again.plan.point.as_deref()).into_iter().next() {
+        if let Some(refusal) = refusals(&fresh, request, again.plan.point_of_one()).into_iter().next() {
             return Err(refusal.error);
         }
         let plan = &again.plan;

@@ -31,6 +31,9 @@ pub(crate) use history::{made_again, put_back, undo_begun};
 use passed_over::Differences;
 use span::{WorkSpan, missing};
 
+/// Why a path is of several: each of them was in a call as it changed.
+pub(super) const AT_ONCE: &str = "ran at the same time, and may have changed it";
+
 /// The tree before a dispatch, and what the dispatch did to it.
 pub(super) struct OwnWork {
     /// The checkpoint that was taken as it began.
@@ -286,7 +289,7 @@ fn changes_of(
                     Made::Unsure(why) => changes.share(difference.path, why),
                 },
                 (true, others) if difference.change().is_some() => {
-                    let why = format!("{} ran at the same time, and may have changed it", names(others));
+                    let why = format!("{} {AT_ONCE}", names(others));
                     changes.share(difference.path, &why);
                 }
                 (false, others) if !is_undone(&window, others) => {

@@ -208,6 +208,13 @@ pub fn undone_before(kernel: &Kernel, run: &RunId, seq: Seq) -> Result<Option<Ro
 }
 
 impl Plan {
+    /// The point that it goes back to, where the work after it can be undone alone: it has ended, and stands.
+    pub fn point_of_one(&self) -> Option<&str> {
+        let point = self.point.as_deref()?;
+        let (_, id) = point.split_once(':')?;
+        self.marked_dispatches.iter().any(|one| one.id.as_str().ends_with(id)).then_some(point)
+    }
+
     /// The plan with work that began before the cut too, and the agents that work on it. `straddling`: oldest first.
     pub(super) fn with_straddling(
         mut self,

@@ -42,7 +42,7 @@ pub(super) fn plan(
     let plan = kernel.read(|snapshot| straddling::add(snapshot, plan.clone(), parts.lost.as_ref()))?;
     require_any(kernel, &plan, &parts)?;
     let mut rollback = Rollback::planned(plan, request.base.reason);
-    refused.extend(refusals(&parts, request, rollback.plan.point.as_deref()));
+    refused.extend(refusals(&parts, request, rollback.plan.point_of_one()));
     if layers != [Name::Workflow] {
         rollback.plan_hash = hash(&rollback, layers, request.force, parts.effects.as_ref(), &parts);
     }

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::leaving_commits::LeavingCommit;
 use super::outcome::{Effects, Parts, Refusal};
+use super::own_work::AT_ONCE;
 use super::request::{LayeredRequest, To, before};
 use ic_worktree::{Conflict, Report};
 
@@ -93,6 +94,9 @@ fn refused_files(tree: &Report, to: To<'_>, point: Option<&str>) -> Refusal {
     }
     let has_step = |conflict: &Conflict| tree.plan.steps.iter().any(|step| step.path == conflict.path);
     if let (To::Without(dispatch), Some(without)) = (to, tree.conflicts.iter().find(|one| !has_step(one))) {
+        if without.reason.contains(AT_ONCE) {
+            return at_once(tree, dispatch, &without.path.0);
+        }
         // What has no place to come back into stays, whatever is decided.
         let error = ic_worktree::refused(tree).hint(format!(
             "undo first what stands in the way of {}, or undo it with all that came after it: ic undo {} --dry-run; --keep-theirs leaves \
@@ -108,4 +112,16 @@ fn refused_files(tree: &Report, to: To<'_>, point: Option<&str>) -> Refusal {
             alone_first(point)
         ));
     Refusal { error, flag: Some("--force-files") }
+}
+
+/// The undo of one of several that worked at once waits for none of the others: each would be refused for the same path.
+fn at_once(tree: &Report, dispatch: &str, path: &[u8]) -> Refusal {
+    let path = String::from_utf8_lossy(path);
+    let id = shell_word(dispatch.strip_prefix("dispatch:").unwrap_or(dispatch));
+    let error = ic_worktree::refused(tree).hint(format!(
+        "leave {path} as it is (then the work does not count as undone): ic undo --dispatch {id} --keep-theirs --yes; or undo what all of \
+         them did to it, with all that came after this work: ic undo {} --force-files --dry-run",
+        before(dispatch)
+    ));
+    Refusal { error, flag: Some("--keep-theirs") }
 }

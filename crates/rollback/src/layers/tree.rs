@@ -31,7 +31,7 @@ use crate::covered::Covered;
 use crate::leaving_commits;
 use crate::marks::cancelled_dispatches;
 use crate::own_work;
-use crate::refusals::alone_first;
+use crate::refusals::{alone_first, command_alone};
 
 pub(crate) use back::require_own;
 use target::{require_content, require_whole_project, target};
@@ -191,7 +191,15 @@ impl<'a> Goal<'a> {
         report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
         report.warnings.extend(self.running_call(site.kernel)?);
         let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
-        report.warnings.extend(beside::between_calls(workspace, &self.target, paths)?);
+        let alone = match (self.covered.as_planned(), remembered) {
+            (Some(planned), _) => command_alone(planned.point_of_one.as_deref()),
+            // It is undone when this is read.
+            (None, Some(remembered)) => {
+                command_alone(remembered.point()).map(|command| format!("ic redo --yes; then: {command}"))
+            }
+            (None, None) => None,
+        };
+        report.warnings.extend(beside::between_calls(workspace, &self.target, paths, alone.as_deref())?);
         let others = self.others_asked();
         if let Some(others) = others.filter(|_| !request.force.files) {
             let asked = (others, &[][..]);
@@ -346,7 +354,7 @@ impl<'a> Goal<'a> {
                     _ => String::new(),
                 };
                 let alone = match error.code() {
-                    Code::ForeignCommits => alone_first(planned.point.as_deref()),
+                    Code::ForeignCommits => alone_first(planned.point_of_one.as_deref()),
                     _ => String::new(),
                 };
                 error.hint(format!("{alone}{wait}leave {left}: --layer={rest}{theirs}{forced}"))

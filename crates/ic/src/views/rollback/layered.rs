@@ -22,7 +22,7 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&CheckpointId
     let mut out = plan(whole);
     out += &match whole.status {
         LayeredStatus::Planned if whole.refusals.is_empty() => next(&whole.rollback),
-        LayeredStatus::Planned => would_be_refused(&whole.refusals, whole.rollback.plan.point.as_deref()),
+        LayeredStatus::Planned => would_be_refused(&whole.refusals, whole.rollback.plan.point_of_one()),
         LayeredStatus::RolledBack | LayeredStatus::RolledBackInPart | LayeredStatus::AlreadyThere => {
             let id = whole.rollback.done.as_ref().map_or("", |(id, _)| id.short());
             let way_back = files_alone.map_or_else(|| way_back(id, whole.parts.effects.as_ref()), purged);
