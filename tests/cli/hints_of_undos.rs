@@ -1,10 +1,14 @@
 //! Hints of refused undos and redos: what they name can be typed, and takes nothing that the refusal did not name.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::agents::{Said, in_git, say};
-use crate::blame::{after, before, stop, work_of};
+use crate::blame::{after, before, read, stop, work_of};
 use crate::support::Project;
+
+fn git(project: &Project, words: &[&str]) -> String {
+    ic_testkit::git_in(project.root(), words).trim().to_owned()
+}
 
 /// A prompt with one call, in which something is done.
 fn works(project: &Project, session: &str, deed: impl Fn()) {
@@ -29,6 +33,54 @@ fn command<'h>(hint: &'h str, begin: &str) -> &'h str {
 
 fn is_undone(project: &Project, id: &str) -> bool {
     !project.json(&format!("dispatch show {id}"))["rolled_back_by"].is_null()
+}
+
+/// A base with two files, and work of an agent that was undone.
+fn undone() -> Project {
+    let project = in_git();
+    project.write("a.txt", "a1\n");
+    project.write("b.txt", "b1\n");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "files"]);
+    works(&project, "s", || project.write("a.txt", "A1\n"));
+    project.json("undo --yes");
+    assert_eq!(read(&project, "a.txt"), "a1\n");
+    project
+}
+
+#[test]
+fn the_hint_of_a_redo_restores_no_other_file_than_it_names() {
+    let project = undone();
+    project.write("a.txt", "a1\nhand\n");
+    project.write("b.txt", "b1\nh2\n");
+    project.write("mine.txt", "m\n");
+    let refused = project.run("redo --yes --json");
+    assert_eq!(refused.error(), "file_conflict", "{refused:?}");
+    project.json(command(&refused.stderr, "ic checkpoint restore "));
+    project.json(command(&refused.stderr, "ic rollback undo "));
+    assert_eq!(read(&project, "a.txt"), "A1\n");
+    assert_eq!((read(&project, "b.txt"), read(&project, "mine.txt")), ("b1\nh2\n".into(), "m\n".into()));
+}
+
+#[test]
+fn the_hint_of_a_redo_beside_a_commit_says_what_it_discards_and_how_not_to() {
+    let project = undone();
+    project.write("a.txt", "a1\nhand\n");
+    project.write("b.txt", "b1\nh2\n");
+    project.write("mine.txt", "m\n");
+    git(&project, &["add", "mine.txt"]);
+    git(&project, &["commit", "-qm", "mine"]);
+    let mine = git(&project, &["rev-parse", "HEAD"]);
+    let refused = project.run("redo --yes --json");
+    assert_eq!(refused.error(), "file_conflict", "{refused:?}");
+    let hint = &refused.stderr;
+    assert!(hint.contains("takes 1 commit off its branch"), "{hint}");
+    assert!(hint.contains("undoes what you changed in b.txt, mine.txt"), "{hint}");
+    let begin = hint.find("to bring back these files alone").expect("the way that leaves commits");
+    project.json(command(&hint[begin..], "ic checkpoint restore "));
+    assert_eq!(read(&project, "a.txt"), "A1\n");
+    assert_eq!((read(&project, "b.txt"), read(&project, "mine.txt")), ("b1\nh2\n".into(), "m\n".into()));
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), mine);
 }
 
 #[test]
@@ -74,4 +126,48 @@ fn of_two_that_worked_at_once_neither_undo_waits_for_the_other() {
         assert_eq!(kept.code, Some(4), "what stays is said: {kept:?}");
         assert!(project.root().join("b.txt").exists() && !is_undone(&project, id));
     }
+}
+
+/// Work that leaves a merge in progress.
+#[test]
+fn the_undo_of_a_merge_in_progress_says_that_no_redo_brings_it_back() {
+    let project = in_git();
+    let commit = |text: &str| {
+        project.write("a.txt", text);
+        git(&project, &["add", "a.txt"]);
+        git(&project, &["commit", "-qm", "text"]);
+    };
+    commit("base\n");
+    let main = git(&project, &["branch", "--show-current"]);
+    git(&project, &["checkout", "-qb", "side"]);
+    commit("side\n");
+    git(&project, &["checkout", "-q", &main]);
+    commit("main\n");
+    works(&project, "s", || {
+        let merge = std::process::Command::new("git")
+            .args(["-c", "user.name=n", "-c", "user.email=e@x", "merge", "-q", "side"])
+            .current_dir(project.root())
+            .output()
+            .expect("git");
+        assert!(!merge.status.success(), "it conflicts");
+    });
+    let merged = read(&project, "a.txt");
+    let warned = |report: &Value| {
+        let all = report["files"]["warnings"].as_array().cloned().unwrap_or_default();
+        all.iter().any(|one| one["code"] == "operation_ends")
+    };
+    assert!(warned(&project.json("undo --dry-run")));
+    let said = project.run("undo --yes --format text");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let text = format!("{}{}", said.stdout, said.stderr);
+    assert!(!text.contains("to bring it back: ic rollback undo"), "{text}");
+    assert!(text.contains("the merge that was in progress cannot be restored"), "{text}");
+    assert_eq!(read(&project, "a.txt"), "main\n");
+    assert_eq!(project.run("redo --yes --json").error(), "git_in_progress");
+    let log = project.json("rollback list");
+    let id = log.as_array().and_then(|all| all.first()).expect("a rollback")["id"].clone();
+    let shown = project.ok(&format!("rollback show {} --format text", id.as_str().expect("text")));
+    assert!(!shown.contains("to bring it back: ic rollback undo"), "{shown}");
+    project.json(command(&text, "ic checkpoint restore "));
+    assert_eq!(read(&project, "a.txt"), merged);
 }

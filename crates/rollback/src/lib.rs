@@ -47,7 +47,7 @@ pub use outside_change::OutsideChange;
 pub use own_work::{CommitState, OwnCommit};
 pub use plan::{Plan, make as plan, undone_before};
 pub use preview::{preview_abort, preview_resume, preview_undo};
-pub use purged::files_alone;
+pub use purged::{FilesAlone, files_alone};
 pub use redo::{Newest, Whose, newest, older};
 pub use reference::{named, require_unfinished, run_of};
 pub use refusals::command_alone;

@@ -1,4 +1,4 @@
-//! What a purge took from the way back of a rollback.
+//! What a rollback restores no more when it is undone: git's state, where its content was purged, or where an operation of git's was in progress.
 
 use ic_base::{CheckpointId, Result};
 use ic_checkpoint::git;
@@ -13,15 +13,24 @@ use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
 use ic_worktree::{Settings, look_into_store};
 
-/// The checkpoint that has the files of before, where git's state of before has content that was purged: no command brings that state
-/// back, and an undo of the rollback, or of what it passed over, is refused. `None`: a purge is not in the way.
+/// The files of before a rollback, where git's state of before cannot be restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilesAlone {
+    /// The checkpoint that has them.
+    pub checkpoint: CheckpointId,
+    /// The operation of git's that was in progress; `None`: content was purged.
+    pub operation: Option<String>,
+}
+
+/// The files of before, where git's state of before has content that was purged, or an operation in progress, of which no checkpoint has the
+/// notes: no command brings that state back, and an undo of the rollback, or of what it passed over, is refused. `None`: neither is in the way.
 ///
 /// Nothing is written, and nothing is captured: whoever looks at a rollback does not wait for a look at the tree.
 pub fn files_alone(
     kernel: &Kernel,
     settings: &Settings,
     (remembered, all): (&RollbackRecord, &[Step]),
-) -> Result<Option<CheckpointId>> {
+) -> Result<Option<FilesAlone>> {
     // Of one that was undone only what it passed over is left to be brought back.
     let steps: Vec<&Step> =
         if remembered.status.stands() { all.iter().collect() } else { steps::not_put_back(remembered, all) };
@@ -36,9 +45,7 @@ pub fn files_alone(
     else {
         return Ok(None);
     };
-    if !git::has_purged(&objects)? {
-        return Ok(None);
-    }
+    let has_purged = git::has_purged(&objects)?;
     let restores = kernel.read(journal::all)?;
     for id in ids {
         let restore = restores.iter().find(|restore| restore.safety_id == id);
@@ -47,11 +54,9 @@ pub fn files_alone(
         if safety.pruned_at.is_some() {
             continue;
         }
-        let state = Manifest::read(&objects, &safety.manifest)?.git;
-        if let Some(state) = state
-            && git::needs_purged(&safety.root, &state, &objects)?
-        {
-            return Ok(Some(safety.id));
+        let Some(state) = Manifest::read(&objects, &safety.manifest)?.git else { continue };
+        if state.operation.is_some() || has_purged && git::needs_purged(&safety.root, &state, &objects)? {
+            return Ok(Some(FilesAlone { checkpoint: safety.id, operation: state.operation }));
         }
     }
     Ok(None)

@@ -6,7 +6,6 @@ mod resume;
 mod show;
 mod undo;
 
-use ic_base::CheckpointId;
 use ic_journal::steps;
 use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
@@ -54,7 +53,7 @@ fn files_alone(
     kernel: &Kernel,
     remembered: &RollbackRecord,
     steps: &[steps::Step],
-) -> Option<CheckpointId> {
+) -> Option<ic_rollback::FilesAlone> {
     let settings = settings(session, kernel, remembered.id.as_str()).ok()?;
     ic_rollback::files_alone(kernel, &settings, (remembered, steps)).ok()?
 }

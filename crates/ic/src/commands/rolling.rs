@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use ic_base::CheckpointId;
 use ic_base::said::path_text;
 use ic_journal::Force;
 use ic_kernel::Kernel;
@@ -182,7 +181,11 @@ fn finish(
 }
 
 /// As [`ic_rollback::files_alone`], of what was rolled back. What keeps that from an answer is told by the way back itself.
-fn files_alone(kernel: &Kernel, settings: &Settings, whole: &LayeredRollback) -> Option<CheckpointId> {
+fn files_alone(
+    kernel: &Kernel,
+    settings: &Settings,
+    whole: &LayeredRollback,
+) -> Option<ic_rollback::FilesAlone> {
     let (id, _) = whole.rollback.done.as_ref()?;
     let (remembered, steps) = ic_rollback::named(kernel, id.as_str()).ok()?;
     ic_rollback::files_alone(kernel, settings, (&remembered, &steps)).ok()?

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ic_base::{CheckpointId, Code};
+use ic_base::Code;
 use ic_journal::steps::{self as journal, Course, Step};
 use ic_rollback::{Effects, LayeredRollback, LayeredStatus, Refusal, Resuming, command_alone};
 use ic_saga::{Compensation, State};
@@ -17,8 +17,8 @@ use crate::views::rollback::{head, next};
 
 /// A rollback over several layers, planned, done or stopped, and what can be done next.
 ///
-/// `files_alone`: the checkpoint that has the files of before, where git's state of before was purged.
-pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&CheckpointId>) -> String {
+/// `files_alone`: the files of before, where git's state of before cannot be restored.
+pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&ic_rollback::FilesAlone>) -> String {
     let mut out = plan(whole);
     out += &match whole.status {
         LayeredStatus::Planned if whole.refusals.is_empty() => next(&whole.rollback),

@@ -1,6 +1,5 @@
 //! Rollbacks as they are recorded.
 
-use ic_base::CheckpointId;
 use ic_journal::planned::{Before, Planned};
 use ic_journal::steps::{self, Step};
 use ic_journal::table::{RollbackRecord, RollbackStatus};
@@ -144,13 +143,13 @@ fn status_of(status: RollbackStatus) -> anstyle::Style {
     }
 }
 
-/// One rollback and its steps. `files_alone`: the checkpoint that has the files of before, where git's state of before was purged. `way_back`: as
+/// One rollback and its steps. `files_alone`: the files of before, where git's state of before cannot be restored. `way_back`: as
 /// [`ic_rollback::way_back`].
 pub(crate) fn show(
     rollback: &RollbackRecord,
     all: &[Step],
     is_at_work: bool,
-    files_alone: Option<&CheckpointId>,
+    files_alone: Option<&ic_rollback::FilesAlone>,
     way_back: Option<bool>,
 ) -> String {
     let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();

@@ -85,11 +85,16 @@ impl StepJson {
 }
 
 /// What is said in place of a way back that would be refused.
-pub(crate) fn purged(safety: &CheckpointId) -> String {
+pub(crate) fn purged(files: &ic_rollback::FilesAlone) -> String {
+    let why = files.operation.as_ref().map_or_else(
+        || "git's earlier state has content that was purged, and cannot be restored".to_owned(),
+        |operation| {
+            format!("the {operation} that was in progress cannot be restored; begin it again with git")
+        },
+    );
     format!(
-        "git's earlier state has content that was purged, and cannot be restored; to restore the files alone: ic checkpoint restore {} \
-         --strategy files-only --yes",
-        safety.short()
+        "{why}; to restore the files alone: ic checkpoint restore {} --strategy files-only --yes",
+        files.checkpoint.short()
     )
 }
 
@@ -97,7 +102,7 @@ pub(crate) fn purged(safety: &CheckpointId) -> String {
 pub(crate) fn not_put_back(
     rollback: &RollbackRecord,
     all: &[Step],
-    files_alone: Option<&CheckpointId>,
+    files_alone: Option<&ic_rollback::FilesAlone>,
 ) -> String {
     let left = steps::not_put_back(rollback, all);
     if left.is_empty() {
@@ -177,7 +182,11 @@ fn about(step: &Step) -> String {
 }
 
 /// What can be done about a rollback that is not finished.
-pub(crate) fn ways_on(id: &RollbackId, all: &[Step], files_alone: Option<&CheckpointId>) -> String {
+pub(crate) fn ways_on(
+    id: &RollbackId,
+    all: &[Step],
+    files_alone: Option<&ic_rollback::FilesAlone>,
+) -> String {
     let (doing, give_up) = match course(all) {
         // To abort it would bring git's state of before back.
         Course::Forward => ("", files_alone.is_none().then_some("to abort it, and be where the run was")),

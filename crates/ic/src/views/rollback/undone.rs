@@ -1,6 +1,6 @@
 //! A rollback that was undone or aborted, or would be.
 
-use ic_base::{AgentId, CheckpointId, Diagnosis, DispatchId};
+use ic_base::{AgentId, Diagnosis, DispatchId};
 use ic_journal::steps::{Course, next_command};
 use ic_rollback::Undone;
 use ic_saga::State;
@@ -115,7 +115,7 @@ fn ended(undone: &Undone) -> String {
 }
 
 /// A rollback that was undone or aborted, or would be, and what cannot be. `files_alone`: as of [`show`].
-pub(crate) fn undone(undone: &Undone, files_alone: Option<&CheckpointId>) -> String {
+pub(crate) fn undone(undone: &Undone, files_alone: Option<&ic_rollback::FilesAlone>) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
     let stands = undone.course == Course::Reapply;

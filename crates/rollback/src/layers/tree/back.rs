@@ -14,8 +14,8 @@ use ic_saga::State;
 use ic_store::path_from_bytes;
 use ic_worktree::{NotYet, Report, RestoreRequest, Settings, TreeChanges, Warning, Watch, Which, Workspace};
 
-use super::around;
 use super::target::require_project;
+use super::{around, manual_restore};
 use crate::covered::Covered;
 use crate::layers::layer::{Site, Work, has_tree, until};
 use crate::own_work;
@@ -168,8 +168,12 @@ fn own_of<'k>(
                 }
                 _ => "call again".to_owned(),
             };
-            let hint =
-                error.get_hint().filter(|hint| !hint.is_empty()).map(|hint| format!("{hint}; then: {again}"));
+            let beside =
+                manual_restore::beside_commits(&tree.workspace, &tree.restores, &error).unwrap_or_default();
+            let hint = error
+                .get_hint()
+                .filter(|hint| !hint.is_empty())
+                .map(|hint| format!("{hint}; then: {again}{beside}"));
             match hint {
                 Some(hint) => error.hint(hint),
                 None => error,
@@ -200,18 +204,37 @@ impl TreeBack<'_> {
     /// Errors: `file_conflict`, `foreign_commits`, `work_running` where putting back would take what is not the rollback's.
     fn require_own(&self, look: Look<'_>) -> Result<()> {
         if let Some(report) = self.merge_back(look.only())? {
-            return refuse_conflict(&report, true);
+            return refuse_conflict(&report);
         }
         // What another run recorded comes first: the way around it is the way around what was changed, too.
         for at in 0..self.restores.len() {
-            refuse_conflict(&self.take_back(at, look.only())?, false)?;
+            let report = self.take_back(at, look.only())?;
+            refuse_conflict(&report).map_err(|error| self.with_moved_git(&report, look.watch, error))?;
         }
-        require_untouched(&self.workspace, &self.restores, &self.effects)?;
+        require_untouched(&self.workspace, &self.restores, &self.effects, look.watch)?;
         for at in 0..self.effects.len() {
             self.effects[at].require_untouched(&self.workspace, self.not_yet(at))?;
-            refuse_conflict(&self.undo_what_effects_changed(at, look.only())?, true)?;
+            refuse_conflict(&self.undo_what_effects_changed(at, look.only())?)?;
         }
         Ok(())
+    }
+
+    /// Where git's state is not as it was left either, the paths alone do not lead on.
+    fn with_moved_git(&self, report: &Report, watch: &Watch, error: Diagnosis) -> Diagnosis {
+        let Ok(changed) = ic_worktree::changed_since(&self.workspace, &self.restores, &self.effects) else {
+            return error;
+        };
+        if changed.iter().all(|one| one.path.0 != manual_restore::GIT) {
+            return error;
+        }
+        let paths = report.conflicts.iter().map(|conflict| conflict.path.0.as_slice());
+        let paths: Vec<&[u8]> = paths.chain([manual_restore::GIT]).collect();
+        match manual_restore::hint(&self.workspace, &report.target.id, &paths, watch) {
+            Ok(hint) => error
+                .hint(hint)
+                .detail("paths", paths.iter().map(|path| String::from_utf8_lossy(path)).collect::<Vec<_>>()),
+            Err(_) => error,
+        }
     }
 
     /// Puts back what one go at the effects changed in the tree, once the restores and later goes are taken back.
@@ -264,7 +287,7 @@ impl TreeBack<'_> {
         let not_yet = if dry_run { &self.restores[at + 1..] } else { &[] };
         ic_worktree::take_restore_back(&self.workspace, restore, not_yet, &request, watch).map_err(|error| {
             match error.code() {
-                Code::FileConflict | Code::ForeignCommits => by_hand(&restore.safety_id, "", error),
+                Code::FileConflict | Code::ForeignCommits => manual_restore::whole(&restore.safety_id, error),
                 _ => error,
             }
         })
@@ -312,22 +335,23 @@ fn request(checkpoint: &str, strategy: Strategy) -> RestoreRequest<'_> {
 }
 
 /// Errors: `file_conflict`, naming a path that another run recorded.
-fn refuse_conflict(report: &Report, is_of_effects: bool) -> Result<()> {
+fn refuse_conflict(report: &Report) -> Result<()> {
     let Some(conflict) = report.conflicts.first() else { return Ok(()) };
     let path = path_from_bytes(&conflict.path.0).display().to_string();
     let message = format!("{path} is not the rollback's any more: {}.", conflict.reason);
-    // Undoing effects may have changed little of a tree.
-    let alone = if is_of_effects { ic_worktree::path_option(&path) } else { String::new() };
-    Err(by_hand(&report.target.id, &alone, Diagnosis::new(Code::FileConflict, message)))
-}
-
-fn by_hand(back_to: &CheckpointId, path: &str, error: Diagnosis) -> Diagnosis {
-    error.hint(format!("restore it by hand: ic checkpoint restore {}{path} --force --yes", back_to.short()))
+    let paths: Vec<&[u8]> = report.conflicts.iter().map(|conflict| conflict.path.0.as_slice()).collect();
+    let command = manual_restore::of_paths(&report.target.id, &paths);
+    Err(Diagnosis::new(Code::FileConflict, message).hint(format!("restore it by hand: {command}")))
 }
 
 /// Errors: `file_conflict`, naming what others changed since the rollback restored it. What its effects changed may be undone in part: a way back
 /// that died is taken up again.
-fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore], effects: &[TreeChanges]) -> Result<()> {
+fn require_untouched(
+    workspace: &Workspace<'_>,
+    restores: &[Restore],
+    effects: &[TreeChanges],
+    watch: &Watch,
+) -> Result<()> {
     let changed = ic_worktree::changed_since(workspace, restores, effects)?;
     let Some(first) = changed.first() else { return Ok(()) };
     let others = match changed.len() - 1 {
@@ -335,13 +359,9 @@ fn require_untouched(workspace: &Workspace<'_>, restores: &[Restore], effects: &
         n => format!(", and {n} more"),
     };
     let left = restores.iter().rev().find_map(|restore| restore.restored_id.as_ref());
-    let hint = left.map_or_else(String::new, |left| {
-        format!(
-            "this restores it (and keeps your changes in a checkpoint, your commits below refs/ic/rolled-back/): \
-             ic checkpoint restore {} --force --yes",
-            left.short()
-        )
-    });
+    let paths: Vec<&[u8]> = changed.iter().map(|one| one.path.0.as_slice()).collect();
+    let hint =
+        left.map_or_else(|| Ok(String::new()), |left| manual_restore::hint(workspace, left, &paths, watch))?;
     Err(Diagnosis::new(
         Code::FileConflict,
         format!("What the rollback restored changed since: {}{others}. Nothing was changed.", first.shown),
