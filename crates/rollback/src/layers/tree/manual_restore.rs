@@ -98,11 +98,11 @@ pub(super) fn beside_commits(
     let has_git =
         paths.is_some_and(|paths| paths.iter().any(|path| path.as_str().map(str::as_bytes) == Some(GIT)));
     let Some(first) = restores.first().filter(|_| has_git) else { return Ok(String::new()) };
-    let mut restored = BTreeSet::new();
+    let mut touched = BTreeSet::new();
     for restore in restores {
-        restored.extend(ic_worktree::steps_of(workspace, restore)?.into_iter().map(|step| step.path.0));
+        touched.extend(ic_worktree::steps_of(workspace, restore)?.into_iter().map(|step| step.path.0));
     }
-    let paths: Vec<&[u8]> = restored.iter().map(Vec::as_slice).filter(|path| !path.is_empty()).collect();
+    let paths: Vec<&[u8]> = touched.iter().map(Vec::as_slice).filter(|path| !path.is_empty()).collect();
     if paths.is_empty() || paths.len() > MOST_PATHS {
         return Ok(String::new());
     }
