@@ -158,6 +158,8 @@ walk() {
         git commit -qm 'The first'
         "$IC" init >"$room/log"
         "$IC" run create --goal 'a shop' --phases a,b,c >>"$room/log"
+        # Edits are older than two seconds, as most are that people meet: how fast the machine is does not decide what is entered.
+        sleep 2.1
         entered status run status @
         entered advance run advance @
         dispatch=$("$IC" dispatch create @ --name work --json | jq -r .id)
@@ -165,7 +167,9 @@ walk() {
         printf 'two\n' >kept
         printf 'new\n' >new
         git commit -qam 'The second'
+        sleep 2.1
         "$IC" dispatch complete "$dispatch" >>"$room/log"
+        sleep 2.1
         entered undo undo --yes
         [[ $(cat kept) == one && ! -e new ]]
     ) || return 1

@@ -121,29 +121,34 @@ impl RefChange {
 }
 
 fn refs_of(state: &GitState) -> BTreeMap<String, String> {
-    let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-    state.refs.iter().map(|(name, oid)| (text(&name.0), oid.clone())).collect()
+    let mut refs = BTreeMap::new();
+    for (name, oid) in &state.refs {
+        refs.insert(String::from_utf8_lossy(&name.0).into_owned(), oid.clone());
+    }
+    refs
 }
 
 /// The tags that differ, and, where no ref goes back, the branches. What is checked out moves with commits, which are named by themselves.
 fn refs_between(before: &GitState, after: &GitState, with_branches: bool) -> Vec<RefChange> {
-    let heads = [before, after].map(|state| {
-        let branch = state.branch.as_ref();
-        branch.map(|branch| format!("{BRANCHES}{}", String::from_utf8_lossy(&branch.0)))
-    });
     let (was, is) = (refs_of(before), refs_of(after));
     let names: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
-    let is_told = |name: &String| {
-        let is_branch = name.starts_with(BRANCHES) && !heads.iter().flatten().any(|head| head == name);
-        name.starts_with(TAGS) || with_branches && is_branch
-    };
-    let differs = |name: &&String| was.get(*name) != is.get(*name) && is_told(name);
-    let change = |name: &String| RefChange {
-        name: name.clone(),
-        was: was.get(name).cloned(),
-        is: is.get(name).cloned(),
-    };
-    names.into_iter().filter(differs).map(change).collect()
+    let mut changes = Vec::new();
+    for name in names {
+        let (was, is) = (was.get(name).cloned(), is.get(name).cloned());
+        let is_told = match name.strip_prefix(BRANCHES) {
+            Some(branch) => with_branches && !is_at(before, branch) && !is_at(after, branch),
+            None => name.starts_with(TAGS),
+        };
+        if is_told && was != is {
+            changes.push(RefChange { name: name.clone(), was, is });
+        }
+    }
+    changes
+}
+
+/// Whether this branch is checked out.
+fn is_at(state: &GitState, branch: &str) -> bool {
+    state.branch.as_ref().is_some_and(|at| String::from_utf8_lossy(&at.0) == branch)
 }
 
 /// What is to be said of entries of the stash that came or went. `now`: the commits of those that are there.

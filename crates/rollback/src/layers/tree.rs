@@ -190,7 +190,7 @@ impl<'a> Goal<'a> {
         };
         let mut report = restore_into(workspace, target, deed, &request, site.watch)?;
         report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
-        report.warnings.extend(manual_restore::ended(&report));
+        report.warnings.extend(around::ended(&report));
         report.warnings.extend(self.running_call(site.kernel)?);
         let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
         let alone = match (self.covered.as_planned(), remembered) {

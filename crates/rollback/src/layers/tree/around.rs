@@ -227,3 +227,16 @@ pub(super) fn changed_by_effects(
     }
     Ok(changes)
 }
+
+/// Says of an operation of git's that a restore ends, such as a merge: no checkpoint has its notes, so that no redo brings it back.
+pub(super) fn ended(report: &Report) -> Option<Warning> {
+    let operation = report.git.as_ref()?.plan.ends.as_ref()?;
+    let files = report.safety_id.as_ref().map_or_else(
+        || "the checkpoint that is taken first has its files".to_owned(),
+        |safety| format!("its files: ic checkpoint restore {} --strategy files-only --yes", safety.short()),
+    );
+    let message = format!(
+        "a {operation} that is in progress ends with this, and no redo brings it back; {files}, and begin it again with git"
+    );
+    Some(Warning { code: "operation_ends", message })
+}

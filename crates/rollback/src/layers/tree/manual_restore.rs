@@ -8,7 +8,7 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::Restore;
 use ic_journal::Force;
 use ic_store::path_from_bytes;
-use ic_worktree::{Deed, Report, RestoreRequest, Warning, Watch, Which, Workspace, restore_into};
+use ic_worktree::{Deed, RestoreRequest, Watch, Which, Workspace, restore_into};
 
 /// How a conflict names git's state.
 pub(super) const GIT: &[u8] = b".git";
@@ -123,17 +123,4 @@ pub(super) fn whole(back_to: &CheckpointId, error: Diagnosis) -> Diagnosis {
          ic checkpoint restore {back} --force --yes",
         back = back_to.short()
     ))
-}
-
-/// Says of an operation of git's that a restore ends, such as a merge: no checkpoint has its notes, so that no redo brings it back.
-pub(super) fn ended(report: &Report) -> Option<Warning> {
-    let operation = report.git.as_ref()?.plan.ends.as_ref()?;
-    let files = report.safety_id.as_ref().map_or_else(
-        || "the checkpoint that is taken first has its files".to_owned(),
-        |safety| format!("its files: ic checkpoint restore {} --strategy files-only --yes", safety.short()),
-    );
-    let message = format!(
-        "a {operation} that is in progress ends with this, and no redo brings it back; {files}, and begin it again with git"
-    );
-    Some(Warning { code: "operation_ends", message })
 }
