@@ -37,18 +37,7 @@ pub struct NewEvent<'a> {
 impl<'a> NewEvent<'a> {
     /// An event of this type in a run, at the run's epoch; the rest is empty.
     pub fn of(run_id: &'a RunId, epoch: i64, event_type: EventType) -> Self {
-        Self {
-            run_id: Some(run_id),
-            epoch: Some(epoch),
-            event_type,
-            subject_id: None,
-            from: None,
-            to: None,
-            gate_result: None,
-            gate_tier: None,
-            reason: None,
-            payload: None,
-        }
+        Self { run_id: Some(run_id), epoch: Some(epoch), ..Self::without_run(event_type) }
     }
 
     /// An event of this type that belongs to no run.

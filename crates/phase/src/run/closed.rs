@@ -64,15 +64,7 @@ pub fn reopen_cancelled(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason:
         .detail("run_id", run.id.as_str())
         .detail("status", status));
     }
-    let event = NewEvent {
-        from: Some(run.status.as_str()),
-        to: Some(RunStatus::Active.as_str()),
-        reason: Some(reason),
-        ..NewEvent::of(&run.id, run.epoch, EventType::RunReopened)
-    };
-    ic_events::append(tx, now, &event)?;
-    set_status(tx, now, &run.id, RunStatus::Active)?;
-    Ok(Run { status: RunStatus::Active, updated_at: now, ..run.clone() })
+    reopen_at(tx, now, run, &run.phase, reason)
 }
 
 /// Makes a completed run active again, at the phase before its end, and returns it as it then is: the session that it was made for goes on.
@@ -86,6 +78,10 @@ pub fn reopen_completed(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason:
             .hint(format!("see where it is: ic run status {id}"))
             .detail("run_id", run.id.as_str()));
     };
+    reopen_at(tx, now, run, phase, reason)
+}
+
+fn reopen_at(tx: &Transaction<'_>, now: Timestamp, run: &Run, phase: &str, reason: &str) -> Result<Run> {
     let event = NewEvent {
         from: Some(run.status.as_str()),
         to: Some(RunStatus::Active.as_str()),
