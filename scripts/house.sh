@@ -22,7 +22,7 @@ export LC_ALL=C.UTF-8
 measures='
 crates|26|21|crates, without those for tests
 floors|13|9|crates on the longest path of dependencies
-lines|86100|72000|lines of product code
+lines|86210|72000|lines of product code
 modules|114|0|modules named by a function word or a participle
 types|158|20|names that two public types or more share
 comments|0.016|0.05|plain comments a line of code

@@ -279,3 +279,46 @@ fn a_last_prompt_that_changed_only_a_file_outside_is_the_one_that_is_meant() {
         assert_eq!(read_in(&beside, name).as_deref(), Some("second\n"));
     }
 }
+
+#[test]
+fn a_named_file_that_a_rule_ignores_goes_back_and_a_secret_is_named() {
+    let (world, _) = project();
+    write_in(world.root(), ".gitignore", "*.local\nout/\n.env\n");
+    write_in(world.root(), "settings.local", "mine\n");
+    write_in(world.root(), ".env", "KEY=mine\n");
+    let path = |name: &str| world.root().join(name);
+    edit(&world, &path("settings.local"), || drop(write_in(world.root(), "settings.local", "its\n")));
+    let (code, plan) = undo(&world, &[]);
+    assert_eq!(code, Some(0), "{plan}");
+    assert_eq!(read_in(world.root(), "settings.local").as_deref(), Some("mine\n"));
+
+    say(&world, "B", "UserPromptSubmit", &json!({}));
+    call(&world, "B", ("Write", "1"), &json!({ "file_path": path("out/deep/new") }), || {
+        drop(write_in(world.root(), "out/deep/new", "its\n"));
+    });
+    call(&world, "B", ("Write", "2"), &json!({ "file_path": path(".env") }), || {
+        drop(write_in(world.root(), ".env", "KEY=its\n"));
+    });
+    say(&world, "B", "Stop", &json!({}));
+    let (code, plan) = undo(&world, &[]);
+    assert_eq!(code, Some(4), "{plan}");
+    assert!(!path("out").exists(), "{plan}");
+    let outside = plan["outside"].as_array().expect("a list");
+    let secret = outside.iter().find(|one| one["path"] == json!(path(".env"))).expect("it is named");
+    assert_eq!(secret["reason"], "secret", "{plan}");
+    assert_eq!(read_in(world.root(), ".env").as_deref(), Some("KEY=its\n"));
+}
+
+/// A file that git tracks is captured, whatever a rule says of it.
+#[test]
+fn a_named_file_that_is_captured_is_no_file_outside() {
+    let (world, _) = project();
+    write_in(world.root(), "kept.log", "mine\n");
+    git_in(world.root(), &["add", "kept.log"]);
+    git_in(world.root(), &["commit", "-qm", "kept"]);
+    write_in(world.root(), ".gitignore", "*.log\n");
+    edit(&world, &world.root().join("kept.log"), || drop(write_in(world.root(), "kept.log", "its\n")));
+    let (code, plan) = undo(&world, &[]);
+    assert_eq!((code, &plan["outside"]), (Some(0), &Value::Null), "{plan}");
+    assert_eq!(read_in(world.root(), "kept.log").as_deref(), Some("mine\n"));
+}

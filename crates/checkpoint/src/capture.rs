@@ -35,7 +35,7 @@ pub(crate) use cache::{Key, SETTLED};
 pub(crate) use cache_file::{RULES, TOLD, beside, moment};
 pub use cache_file::{cached_trees, forget_caches};
 pub use mapped::Flush;
-pub use rules::{RuleOptions, looks_secret};
+pub use rules::{RuleOptions, is_ignored, looks_secret};
 pub(crate) use sources::settings_files;
 
 use self::cache::{Cache, Header, Update};

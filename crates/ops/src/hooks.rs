@@ -21,6 +21,7 @@ mod sessions;
 pub mod subagents;
 mod teller;
 mod told;
+mod uncaptured_files;
 mod undone;
 mod unseen;
 

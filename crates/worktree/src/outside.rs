@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Diagnose, Result, shell_word};
-use ic_checkpoint::capture::looks_secret;
+use ic_checkpoint::capture::{is_ignored, looks_secret};
 use ic_checkpoint::rootfs::{Found, RootDir};
 use ic_events::{Hash, hex};
 use ic_session::outside::Standing;
@@ -77,6 +77,13 @@ impl Workspace<'_> {
             }
         };
         Ok(unkept(reason.to_owned(), Some(&file)))
+    }
+
+    /// Whether no capture has this file of the project, because a rule ignores it: an undo can bring it back only as one outside of it.
+    ///
+    /// Errors: `invalid_config` if a pattern of the configuration is not one; `io_error` where the store cannot be written.
+    pub fn is_ignored(&self, path: &Path) -> Result<bool> {
+        is_ignored(&self.objects, &self.root, &self.options(), path_bytes(path))
     }
 
     /// What stands at a path; `like`: what is expected there. Nothing is stored.

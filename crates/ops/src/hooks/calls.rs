@@ -9,17 +9,17 @@ use ic_checkpoint::record::Link;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::run;
-use ic_session::outside::{self, Standing};
+use ic_session::outside;
 use ic_session::{self as session, NewCall, Prompt, call};
 use ic_store::Snapshot;
 use ic_worktree::auto::Taken;
-use ic_worktree::{Settings, Warning, Workspace, root_of};
+use ic_worktree::{Settings, Warning, root_of};
 
 use super::commits::{self, Since};
 use super::guard::{Danger, Held};
 use super::teller::{Teller, prompt_of_work};
 use super::undone::refusal;
-use super::{first_look, queued, subagents, unseen};
+use super::{first_look, queued, subagents, uncaptured_files, unseen};
 
 pub use super::told::{Guarded, Told};
 
@@ -43,7 +43,7 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
     if let Some(why) = refusal(kernel, teller, told.prompt_id, told.agent_id)? {
         return Ok(Begun::Refused(why));
     }
-    if let Some((doubt, taken)) = begin_with_look(kernel, teller, told, kept)? {
+    if let Some((doubt, taken)) = begin_with_look(kernel, teller, told, kept, &mut warnings)? {
         warnings.extend(taken.warnings.iter().cloned());
         return Ok(begun(doubt, warnings));
     }
@@ -65,7 +65,7 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
         let link = Link { dispatch_id: maker.clone().or(link.dispatch_id.clone()), ..link };
         Taken::look_for_call(kernel, kept, root.clone(), link, danger.takes_git())
     };
-    let outside = outside_files(kernel, kept, &root, told.outside.iter().cloned(), &mut warnings);
+    let outside = uncaptured_files::of_call(kernel, kept, &root, told, &mut warnings);
     let (head, head_log_start) = (git::head(&root), git::log_size(&root));
     let (id, own): (CallId, DispatchId) = (kernel.context.new_id(), kernel.context.new_id());
     kernel.write_late_too(|tx, now| {
@@ -76,19 +76,9 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
             (begun.id, taken.recorded(tx, &root)?)
         };
         let new = NewCall {
-            id: &id,
-            dispatch_id: &work,
-            session_id: &prompt.session_id,
-            call_id: told.call_id,
-            agent_id: told.agent_id,
-            agent_type: told.agent_type,
-            tool: told.tool,
-            line: told.line,
-            paths: told.paths,
-            began_seq: seen.seq,
-            before_seq: seen.end(),
             head: head.as_deref(),
             head_log_start,
+            ..told.call((&id, &work, &prompt.session_id), (seen.seq, seen.end()))
         };
         call::begin(tx, now, &new)?;
         outside.iter().try_for_each(|(path, was)| outside::begin(tx, now, (&id, &work), path, was))
@@ -104,6 +94,7 @@ fn begin_with_look(
     teller: Teller<'_>,
     told: &Told<'_>,
     kept: Option<&Settings>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<Option<(Option<String>, Taken)>> {
     let waiting = kernel.read(|snapshot| {
         let Some(prompt) = prompt_of(snapshot, teller, told.prompt_id)? else { return Ok(None) };
@@ -112,7 +103,7 @@ fn begin_with_look(
         Ok(first_look::is_missing(&work).then_some((prompt, root)))
     })?;
     let Some((prompt, root)) = waiting else { return Ok(None) };
-    let taken = first_look::take_with_call(kernel, &prompt, told, kept)?;
+    let taken = first_look::take_with_call(kernel, &prompt, told, kept, warnings)?;
     let danger = told.guarded.map(|guarded| guarded.danger()).unwrap_or_default();
     let doubt = if danger.is_none() { None } else { doubt(kernel, &danger, &taken, kept, &root)? };
     Ok(Some((doubt, taken)))
@@ -199,7 +190,7 @@ pub fn end(
     let mut warnings = taken.warnings.clone();
     let named = kernel.read(|snapshot| outside::of_call(snapshot, &call.id))?;
     let named = named.into_iter().map(|file| PathBuf::from(file.path));
-    let outside = outside_files(kernel, kept, &root, named, &mut warnings);
+    let outside = uncaptured_files::look(kernel, kept, &root, named, &mut warnings);
     let made = prompt.map(|prompt| commits::made(kernel, &root, &prompt, &Since::call(&call)));
     kernel.write_late_too(|tx, now| {
         let seen = taken.record_news(tx, now, &root, run.epoch)?;
@@ -210,37 +201,6 @@ pub fn end(
         call::end(tx, now, &call.id, seen.end())
     })?;
     Ok(warnings)
-}
-
-/// What stands at these paths outside of the project, with its content in the store. One that cannot be looked at is a warning.
-fn outside_files(
-    kernel: &Kernel,
-    kept: Option<&Settings>,
-    root: &Path,
-    paths: impl Iterator<Item = PathBuf>,
-    warnings: &mut Vec<Warning>,
-) -> Vec<(String, Standing)> {
-    let mut paths = paths.peekable();
-    let Some(settings) = kept.filter(|kept| kept.checkpointing.auto && paths.peek().is_some()) else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    let workspace = Workspace::open(kernel, root.to_owned(), settings);
-    for path in paths {
-        let standing = workspace
-            .as_ref()
-            .map_err(ToString::to_string)
-            .and_then(|workspace| workspace.keep_outside(&path).map_err(|error| error.message().to_owned()));
-        match (standing, path.to_str()) {
-            (Ok(standing), Some(path)) => found.push((path.to_owned(), standing)),
-            (Ok(_), None) => {}
-            (Err(why), _) => {
-                let message = format!("{} is not kept, so it cannot be undone: {why}", path.display());
-                warnings.push(Warning { code: "outside_not_kept", message });
-            }
-        }
-    }
-    found
 }
 
 /// The prompt that a call is made for: the one that the client names, else the newest of the session.

@@ -15,12 +15,13 @@ use ic_dispatch::dispatch::{self, Dispatch};
 use ic_kernel::Kernel;
 use ic_phase::point::{self, Kind};
 use ic_phase::{Run, run};
-use ic_session::{NewCall, Prompt, call};
+use ic_session::{NewCall, Prompt, call, outside};
 use ic_store::{Snapshot, Transaction};
 use ic_worktree::auto::{Seen, Taken};
 use ic_worktree::{Settings, Warning, root_of};
 
 use super::told::Told;
+use super::uncaptured_files;
 
 /// Whether the tree was not looked at yet for a prompt's work.
 pub(super) fn is_missing(work: &Dispatch) -> bool {
@@ -51,6 +52,7 @@ pub(super) fn take_with_call(
     prompt: &Prompt,
     told: &Told<'_>,
     kept: Option<&Settings>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<Taken> {
     let run = kernel.read(|snapshot| {
         let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
@@ -59,25 +61,19 @@ pub(super) fn take_with_call(
     let root = root_of(&run.project_dir);
     let (head, head_log_start) = (git::head(&root), git::log_size(&root));
     let id: CallId = kernel.context.new_id();
+    let uncaptured = uncaptured_files::of_call(kernel, kept, &root, told, warnings);
     let is_first = kernel.write_late_too(|tx, now| {
         let is_first = call::of_dispatch(tx, &prompt.dispatch_id)?.is_empty();
         let newest = record::newest_look(tx, &root)?.map_or(0, |look| look.seq);
         let new = NewCall {
-            id: &id,
-            dispatch_id: &prompt.dispatch_id,
-            session_id: &prompt.session_id,
-            call_id: told.call_id,
-            agent_id: told.agent_id,
-            agent_type: told.agent_type,
-            tool: told.tool,
-            line: told.line,
-            paths: told.paths,
-            began_seq: newest,
-            before_seq: newest,
             head: head.as_deref(),
             head_log_start,
+            ..told.call((&id, &prompt.dispatch_id, &prompt.session_id), (newest, newest))
         };
         call::begin(tx, now, &new)?;
+        let mut uncaptured = uncaptured.iter();
+        uncaptured
+            .try_for_each(|(path, was)| outside::begin(tx, now, (&id, &prompt.dispatch_id), path, was))?;
         Ok(is_first)
     })?;
     let taken = Taken::take_if(kernel, kept, &run.project_dir, link(&run));

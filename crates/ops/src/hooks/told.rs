@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ic_base::RunId;
+use ic_base::{CallId, DispatchId, RunId, Seq, SessionId};
+use ic_session::NewCall;
 
 use super::guard::{self, Danger, Held};
 
@@ -31,6 +32,31 @@ pub struct Told<'a> {
     pub run: Option<&'a RunId>,
     /// The line for a shell that it runs, and where, if it is to be guarded.
     pub guarded: Option<Guarded<'a>>,
+}
+
+impl<'a> Told<'a> {
+    /// The new call: its id, its work and its session; the event as it begins, and the one after which the same agent had changed nothing.
+    pub(super) fn call(
+        &self,
+        (id, dispatch_id, session_id): (&'a CallId, &'a DispatchId, &'a SessionId),
+        (began_seq, before_seq): (Seq, Seq),
+    ) -> NewCall<'a> {
+        NewCall {
+            id,
+            dispatch_id,
+            session_id,
+            call_id: self.call_id,
+            agent_id: self.agent_id,
+            agent_type: self.agent_type,
+            tool: self.tool,
+            line: self.line,
+            paths: self.paths,
+            began_seq,
+            before_seq,
+            head: None,
+            head_log_start: None,
+        }
+    }
 }
 
 /// A line for a shell whose call is doubtful if it destroys what cannot be undone.

@@ -63,7 +63,7 @@ pub(crate) fn outside(changes: &[OutsideChange]) -> String {
             format!("  {word}  {}  {}\n", path_text(&change.path), styled(style::DIM, &plain(why)))
         }
     };
-    section("Outside the project", &format!("\n{}", changes.iter().map(line).collect::<String>()))
+    section("Outside the captured tree", &format!("\n{}", changes.iter().map(line).collect::<String>()))
 }
 
 pub(crate) fn files(tree: &Report, is_back: bool) -> String {
