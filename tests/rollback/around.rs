@@ -242,7 +242,7 @@ fn what_another_run_recorded_since_is_not_taken_for_an_effects_work() {
     let line = refused(&world, &["rollback", "undo", id, "--without-effects"]);
     // The hint leads on.
     let restore = line.split("ic checkpoint restore ").nth(1).expect("a command");
-    assert!(restore.contains("--path other --force --yes"), "{restore}");
+    assert!(restore.contains("--path other --strategy files-only --force --yes"), "{restore}");
     let before = restore.split(' ').next().expect("an id");
     world.ic(&["checkpoint", "restore", before, "--path", "other", "--force", "--yes"]);
     undo(&world, &report);

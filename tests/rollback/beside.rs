@@ -286,7 +286,7 @@ fn a_commit_that_another_run_made_since_on_a_branch_beside_stands_against_an_und
     assert_said_alike(&preview, &refused);
     assert_eq!(world.git(&["rev-parse", "side"]), theirs);
     // The hint leads on, and the commit is kept.
-    let restore = refused.stderr.split("by hand: ic checkpoint restore ").nth(1).expect("a command");
+    let restore = refused.stderr.split("ic checkpoint restore ").nth(1).expect("a command");
     let safety = restore.split(' ').next().expect("an id");
     world.ic(&["checkpoint", "restore", safety, "--force", "--yes"]);
     world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);

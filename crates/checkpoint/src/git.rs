@@ -49,10 +49,10 @@ pub use purged::{is_any as has_purged, remember};
 pub use record::{Asked, Clean, Found, ask, ask_clean};
 pub use reflog::{committed_since, log_size, took_from_tree};
 pub use restore::{
-    GitPlan, LeftLock, Moved, MovedByOthers, Others, StandingLock, apply_index, apply_refs, clear_own_lock,
-    end_operation, is_sparse, leaving_newer, leaving_others, leaving_unmoved, left_locks, locks_of,
-    look_again, lost_tags, moved_by_others, moves, needs_purged, not_in, other_work_trees, plan,
-    remove_locks, with_tags,
+    GitPlan, LeftLock, Moved, MovedByOthers, Others, StandingLock, apply_index, apply_refs,
+    branches_in_use_elsewhere, clear_own_lock, end_operation, is_sparse, leaving_newer, leaving_others,
+    leaving_unmoved, left_locks, locks_of, look_again, lost_tags, moved_by_others, moves, needs_purged,
+    not_in, other_work_trees, plan, remove_locks, with_tags,
 };
 pub use standing_refs::{ref_ids, stash_ids};
 pub use state::{GitState, Index, Pack, Stash};

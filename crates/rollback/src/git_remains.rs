@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_base::{Result, shell_word};
+use ic_base::{DispatchId, Result, shell_word};
 use ic_checkpoint::git::{self, GitState};
 use ic_checkpoint::manifest::Manifest;
 use ic_checkpoint::record::{self, Checkpoint};
-use ic_dispatch::{Dispatch, dispatch};
+use ic_dispatch::{Dispatch, code, dispatch};
 use ic_kernel::Kernel;
 use ic_store::Snapshot;
 use ic_worktree::{Settings, Warning, Workspace};
@@ -62,11 +62,32 @@ pub(super) fn remaining(
         if is_alone {
             found.extend(stash_between(&before, &after, &git::stash_ids(&workspace.root)?));
         }
+        if !changes.is_empty() {
+            let mut others = kernel.read(|snapshot| made_by_others(snapshot, plan, &changes))?;
+            others.extend(git::branches_in_use_elsewhere(&workspace.root)?);
+            changes.retain(|one| !others.contains(&one.name));
+        }
         found.extend(changes.iter().map(RefChange::said));
     }
     found.sort();
     found.dedup();
     Ok(found.into_iter().map(|message| Warning { code: "git_remains", message }).collect())
+}
+
+/// Those of the refs whose commit other work recorded, which stands.
+fn made_by_others(snapshot: &Snapshot<'_>, plan: &Plan, changes: &[RefChange]) -> Result<BTreeSet<String>> {
+    let is_of_plan = |id: &DispatchId| {
+        let mut going = plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches);
+        plan.cut.only.as_ref() == Some(id) || going.any(|work| work.id == *id)
+    };
+    let mut found = BTreeSet::new();
+    for change in changes {
+        let Some(commit) = &change.is else { continue };
+        if code::maker_of(snapshot, commit)?.is_some_and(|maker| !is_of_plan(&maker)) {
+            found.insert(change.name.clone());
+        }
+    }
+    Ok(found)
 }
 
 /// The looks of the work that goes, of what a person or a script began: what this began is between them.

@@ -5,8 +5,9 @@ use std::process::Command;
 
 use ic_testkit::World;
 use rusqlite::Connection;
+use serde_json::json;
 
-use super::{did, mode, refused, stays, undo, undone, with_base};
+use super::{asked_to_undo, did, mode, refused, stays, undo, undone, with_base};
 use crate::world::{Work as _, in_git};
 
 /// Writes rows into the database in the project; with `log`, the writer dies before they leave the log.
@@ -93,7 +94,8 @@ fn names_of_one_file_stay_so_and_what_no_checkpoint_holds_is_named() {
         file.write_all(b"more\n").expect("a line");
         world.write(".env", "KEY=2\n");
     });
-    let report = undone(&world, &first, &[]);
+    let (report, code) = asked_to_undo(&world, &first, &[]);
+    assert_eq!((code, &report["status"]), (4, &json!("rolled_back")), "{report}");
     let inode = |name: &str| std::fs::metadata(world.cli.root().join(name)).expect("a file").ino();
     assert_eq!((world.read("two").as_deref(), inode("one")), (Some("1\n"), inode("two")));
     assert_eq!(stays(&report), [(".env".to_owned(), "secret".to_owned())], "{report}");

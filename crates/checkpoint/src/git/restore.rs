@@ -129,6 +129,12 @@ pub fn moves(target: &GitState, current: &GitState) -> GitPlan {
     }
 }
 
+/// The full names of the branches that other work trees of the repository use.
+pub fn branches_in_use_elsewhere(root: &Path) -> Result<BTreeSet<String>> {
+    let taken = refuse::in_use_elsewhere(&Git::new(root), root, &dirs(root)?)?;
+    Ok(taken.into_iter().map(|(branch, _)| String::from_utf8_lossy(&branch).into_owned()).collect())
+}
+
 /// The state to restore, with the branches that other work trees use left where they are, and the stash entries that were made on them; the
 /// branch that HEAD goes to is not left. `is_way_back`: a restore is undone; the entries that it took off come back, whoever made them.
 pub fn leaving_others(
