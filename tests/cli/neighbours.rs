@@ -164,8 +164,17 @@ fn an_interrupted_prompt_is_the_last_one_and_is_undone_alone() {
     ask(&project, "A", "another");
     let prompts = project.json("session show A")["prompts"].clone();
     let bad = prompts[1]["id"].as_str().expect("an id");
-    project.json(&format!("undo --dispatch {bad} --yes"));
+    // A person may have changed something before they typed again: who undoes it decides.
+    let refused = project.run(&format!("undo --dispatch {bad} --yes"));
+    assert_eq!(refused.error(), "file_conflict", "{refused:?}");
+    let command = format!("undo --dispatch {bad} --force-files --yes");
+    assert!(refused.stderr.contains(&command), "{refused:?}");
+    project.json(&command);
     assert!(project.root().join("good.txt").exists() && !project.root().join("bad.txt").exists());
+    project.json("redo --yes");
+    assert!(project.root().join("bad.txt").exists());
+    project.json(&command);
+    assert!(!project.root().join("bad.txt").exists());
 }
 
 #[test]

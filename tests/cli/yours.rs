@@ -797,3 +797,73 @@ fn a_redo_whose_content_is_lost_is_refused() {
     assert_ne!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
     assert!(!project.root().join("a.txt").exists());
 }
+
+/// A prompt whose last call was stopped by a person, who then changed files by hand.
+fn stopped(project: &Project, tool: &str, input: &Value) {
+    project.write("notes.txt", "before\n");
+    ask(project, "A", "do it");
+    before(project, "A", "1", tool, input.clone());
+    project.write("named.txt", "its\n");
+    project.write("unnamed.txt", "its or mine\n");
+    project.write("notes.txt", "mine\n");
+}
+
+#[test]
+fn what_changed_after_a_call_that_was_stopped_is_unsure() {
+    for (tool, input) in [
+        ("Edit", json!({ "file_path": "named.txt" })),
+        ("Bash", json!({ "command": "echo its > named.txt; make" })),
+    ] {
+        for is_next_prompt_told in [false, true] {
+            let project = in_git();
+            stopped(&project, tool, &input);
+            if is_next_prompt_told {
+                asks(&project, "A", "go on");
+            }
+            let plan = preview(&project, "undo");
+            let said = plan["warnings"].to_string() + &plan["files"]["warnings"].to_string();
+            assert!(said.contains("unnamed.txt") && said.contains("notes.txt"), "{plan}");
+            assert!(!said.contains(" named.txt"), "{plan}");
+            if !is_next_prompt_told {
+                // What runs is not undone alone.
+                continue;
+            }
+            let log = project.json("log");
+            let mut entries = log.as_array().expect("a list").iter();
+            let entry = entries.find(|one| one["title"] == "do it").expect("the prompt's");
+            let id = entry["reference"].as_str().and_then(|one| one.strip_prefix("prompt:")).expect("its id");
+            let refused = project.run(&format!("undo --dispatch {id} --yes"));
+            assert_eq!(refused.error(), "file_conflict", "{tool}: {refused:?}");
+            let undone = project.run(&format!("undo --dispatch {id} --yes --keep-theirs"));
+            assert_eq!(undone.code, Some(4), "{tool}: {undone:?}");
+            assert!(!project.root().join("named.txt").exists(), "{tool}: {undone:?}");
+            let kept = ["unnamed.txt", "notes.txt"].map(|name| read(&project, name));
+            assert_eq!(kept, ["its or mine\n", "mine\n"], "{tool}: {undone:?}");
+        }
+    }
+}
+
+#[test]
+fn a_commit_after_a_call_that_was_stopped_is_nobodys() {
+    let project = in_git();
+    stopped(&project, "Edit", &json!({ "file_path": "named.txt" }));
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "by hand"]);
+    asks(&project, "A", "go on");
+    let shown = project.ok("log --format text");
+    assert!(!shown.contains("1 commit"), "{shown}");
+    let refused = project.run("undo --yes");
+    assert_eq!(refused.error(), "foreign_commits", "{refused:?}");
+}
+
+/// An agent that comes to its end has ended its calls, though nobody told of that.
+#[test]
+fn what_a_call_did_whose_end_was_not_told_goes_with_work_that_came_to_its_end() {
+    let project = in_git();
+    ask(&project, "A", "do it");
+    before(&project, "A", "1", "Bash", json!({ "command": "make" }));
+    project.write("made.txt", "its\n");
+    stop(&project, "A");
+    project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    assert!(!project.root().join("made.txt").exists());
+}

@@ -204,8 +204,7 @@ fn changed_by_nobody(
     // Work that an undo called off has ended, and nothing looks at the tree before the next one.
     if let Some(last) = attribution.at_rest_since(workspace.kernel.context.now()).filter(|_| is_told) {
         for step in steps.iter().filter(|step| !step.is_of_directory()) {
-            let seen = diff::find(&workspace.objects, &last.tree, &step.path.0)?;
-            if seen.as_ref().and_then(Node::of).map(Node::plain) != step.before.clone().map(Node::plain) {
+            if is_changed_since(workspace, last, step)? {
                 changed.insert(step.path.0.clone());
             }
         }
@@ -213,12 +212,18 @@ fn changed_by_nobody(
     Ok(changed)
 }
 
-/// Names those of these paths that changed between the tool calls of an agent: a process that it left behind may have done it, and so may a
-/// person. `alone`: the command that undoes the work alone.
-pub(super) fn between_calls<'p>(
+/// Whether what a step replaces is not as a look saw it.
+fn is_changed_since(workspace: &Workspace<'_>, last: &Checkpoint, step: &PlanStep) -> Result<bool> {
+    let seen = diff::find(&workspace.objects, &last.tree, &step.path.0)?;
+    Ok(seen.as_ref().and_then(Node::of).map(Node::plain) != step.before.clone().map(Node::plain))
+}
+
+/// Names those of these paths that changed between the tool calls of an agent, or after one that was cut off: a process that it left behind
+/// may have done it, and so may a person. `alone`: the command that undoes the work alone.
+pub(super) fn between_calls(
     workspace: &Workspace<'_>,
     target: &Checkpoint,
-    paths: impl Iterator<Item = &'p [u8]>,
+    steps: &[PlanStep],
     alone: Option<&str>,
 ) -> Result<Option<Warning>> {
     const NAMED: usize = 3;
@@ -226,14 +231,25 @@ pub(super) fn between_calls<'p>(
         Attribution::between(snapshot, &target.root, (target.seq, Seq::MAX), target.created_at)
     })?;
     let mut changed = BTreeSet::new();
-    for window in attribution.windows().filter(|window| !window.is_idle() && !window.is_in_call()) {
+    for window in attribution.windows().filter(|window| !window.is_idle()) {
+        let is_between = |path: &[u8]| !window.is_in_call() || window.is_unsure(path);
         diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {
-            if difference.change().is_some() {
+            if difference.change().is_some() && is_between(&difference.path) {
                 changed.insert(difference.path);
             }
             Ok(())
         })?;
     }
+    // Nothing has looked at the tree since the call that was stopped, or that runs.
+    if let Some((last, now)) = attribution.until_now(workspace.kernel.context.now()) {
+        let window = attribution.window(last, &now);
+        for step in steps.iter().filter(|step| window.is_unsure(&step.path.0)) {
+            if is_changed_since(workspace, last, step)? {
+                changed.insert(step.path.0.clone());
+            }
+        }
+    }
+    let paths = steps.iter().map(|step| step.path.0.as_slice());
     let found: Vec<_> = paths.filter(|path| changed.contains(*path)).map(String::from_utf8_lossy).collect();
     if found.is_empty() {
         return Ok(None);
@@ -246,7 +262,8 @@ pub(super) fn between_calls<'p>(
     let alone = alone
         .map_or_else(String::new, |command| format!("; an undo of this work alone leaves it: {command}"));
     let message = format!(
-        "changed between the tool calls of this work, so it may be yours, and goes back too: {named}{more}{alone}"
+        "changed between the tool calls of this work, or after one whose end was not told, so it may be yours, and goes back too: \
+         {named}{more}{alone}"
     );
     Ok(Some(Warning { code: "changed_between_calls", message }))
 }

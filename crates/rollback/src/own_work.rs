@@ -34,6 +34,10 @@ use span::{WorkSpan, missing};
 /// Why a path is of several: each of them was in a call as it changed.
 pub(super) const AT_ONCE: &str = "ran at the same time, and may have changed it";
 
+/// Why a path is unsure: a person may have changed it as well.
+pub(super) const CUT_OFF: &str =
+    "it changed in or after a tool call whose end was not told, so it may be yours";
+
 /// The tree before a dispatch, and what the dispatch did to it.
 pub(super) struct OwnWork {
     /// The checkpoint that was taken as it began.
@@ -53,6 +57,8 @@ pub(super) struct Met {
     pub(super) effects: Vec<TreeChanges>,
     /// Of an undo that stands again because its own undo was aborted: the paths that this had put back. Nothing else is to go again.
     pub(super) put_back: Option<BTreeSet<Vec<u8>>>,
+    /// What may be of the work or a person's counts as the work's.
+    pub(super) takes_unsure: bool,
 }
 
 /// What an undo of one dispatch did to the tree.
@@ -75,7 +81,10 @@ pub(super) fn of_dispatch(
     let ids: Vec<DispatchId> = std::iter::once(id).chain(descendants).cloned().collect();
     let (span, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
         let span = WorkSpan::of(snapshot, &workspace.root, id, descendants)?;
-        let attribution = span.attribution(snapshot, &workspace.root)?;
+        let mut attribution = span.attribution(snapshot, &workspace.root)?;
+        if met.takes_unsure {
+            attribution = attribution.with_unsure();
+        }
         let recorded = recorded_by(snapshot, &ids)?;
         let until = met.since.map_or_else(|| ic_events::head(snapshot).map(|head| head.0), Ok)?;
         let since = (span.range.1, until);
@@ -278,6 +287,9 @@ fn changes_of(
             let makers = window.makers(&difference.path);
             let others: Vec<&Dispatch> = makers.iter().filter(|one| !is_own(one)).copied().collect();
             match (others.len() < makers.len(), others.as_slice()) {
+                (true, []) if window.is_unsure(&difference.path) && difference.change().is_some() => {
+                    changes.share(difference.path, CUT_OFF);
+                }
                 (true, []) => match by_others.made(&difference.path, difference.after.as_ref()) {
                     Made::ByWork => {
                         if let Some(why) = passed_over::unkept(&difference) {

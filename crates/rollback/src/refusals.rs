@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::leaving_commits::LeavingCommit;
 use super::outcome::{Effects, Parts, Refusal};
-use super::own_work::AT_ONCE;
+use super::own_work::{AT_ONCE, CUT_OFF};
 use super::request::{LayeredRequest, To, before};
 use ic_worktree::{Conflict, Report};
 
@@ -80,6 +80,16 @@ pub(super) fn refused_effects(effects: &Effects) -> Refusal {
 }
 
 fn refused_files(tree: &Report, to: To<'_>, point: Option<&str>) -> Refusal {
+    if let To::Without(dispatch) = to
+        && tree.conflicts.iter().any(|one| one.reason == CUT_OFF)
+    {
+        let id = shell_word(dispatch.strip_prefix("dispatch:").unwrap_or(dispatch));
+        let error = ic_worktree::refused(tree).hint(format!(
+            "if the agent changed these paths: ic undo --dispatch {id} --force-files --yes; if you did, leave them as they are (then the work \
+             does not count as undone): ic undo --dispatch {id} --keep-theirs --yes"
+        ));
+        return Refusal { error, flag: Some("--keep-theirs") };
+    }
     if let To::Without(dispatch) = to
         && tree.plan.steps.is_empty()
     {

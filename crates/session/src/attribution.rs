@@ -8,6 +8,7 @@ use std::path::Path;
 
 use ic_base::{CallId, DispatchId, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::record::{self, Checkpoint, Kind};
+use ic_dispatch::status::DispatchStatus;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_phase::run;
 use ic_store::{Snapshot, path_bytes};
@@ -30,6 +31,8 @@ pub struct Attribution {
     /// Of work that was interrupted: the event after which it changed nothing.
     interrupted: HashMap<DispatchId, Seq>,
     calls: Vec<Call>,
+    /// Calls that were cut off: nobody knows when they ended, nor who changed the tree from then until the next look.
+    cut_off: HashSet<CallId>,
     named: Named,
 }
 
@@ -49,11 +52,11 @@ impl Named {
         snapshot: &Snapshot<'_>,
         workers: &[Dispatch],
         calls: &[Call],
-        told: &HashSet<DispatchId>,
+        (told, cut_off): (&HashSet<DispatchId>, &HashSet<CallId>),
     ) -> Result<Self> {
         let mut named = Self::default();
-        // Who was alone needs no name.
-        if workers.len() < 2 {
+        // Who was alone needs no name, unless a person may have changed something meanwhile.
+        if workers.len() < 2 && cut_off.is_empty() {
             return Ok(named);
         }
         for file in code::named_by(snapshot, workers.iter().map(|worker| &worker.id))? {
@@ -75,6 +78,24 @@ fn has(named: &HashMap<DispatchId, HashSet<Vec<u8>>>, work: &DispatchId, path: &
     named.get(work).is_some_and(|paths| paths.iter().any(|name| is_named(name, path)))
 }
 
+/// The last call of each agent whose work did not come to its end, where its own end was not told: a person stopped it, or it runs. Of
+/// work that came to its end every call has ended by then.
+fn cut_off_of(workers: &[Dispatch], calls: &[Call]) -> HashSet<CallId> {
+    let came_to_its_end = |call: &Call| {
+        let mut all = workers.iter().filter(|worker| worker.id == call.dispatch_id);
+        all.any(|worker| !matches!(worker.status, DispatchStatus::Running | DispatchStatus::Cancelled))
+    };
+    let has_next = |call: &Call| {
+        let is_next = |one: &Call| {
+            one.began_seq > call.began_seq && one.created_at >= call.created_at && one.id != call.id
+        };
+        let is_same = |one: &Call| one.dispatch_id == call.dispatch_id && one.agent_id == call.agent_id;
+        calls.iter().any(|one| is_same(one) && is_next(one))
+    };
+    let cut_off = calls.iter().filter(|call| call.finished_at.is_none());
+    cut_off.filter(|call| !came_to_its_end(call) && !has_next(call)).map(|call| call.id.clone()).collect()
+}
+
 /// Whether a name means a path: the path itself, or what lies in it, whose directory may be new.
 fn is_named(name: &[u8], path: &[u8]) -> bool {
     name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
@@ -92,6 +113,8 @@ pub struct Window<'a> {
     /// As `in_calls`, by the clock: with calls that changed no file.
     meanwhile: Vec<&'a Dispatch>,
     calls: Vec<&'a Call>,
+    /// Every call in it was cut off.
+    is_unsure: bool,
     named: &'a Named,
 }
 
@@ -135,8 +158,9 @@ impl Attribution {
                 interrupted.insert(worker.id.clone(), last);
             }
         }
-        let named = Named::of(snapshot, &workers, &calls, &told)?;
-        Ok(Self { looks, workers, told, interrupted, calls, named })
+        let cut_off = cut_off_of(&workers, &calls);
+        let named = Named::of(snapshot, &workers, &calls, (&told, &cut_off))?;
+        Ok(Self { looks, workers, told, interrupted, calls, cut_off, named })
     }
 
     /// As it was before a rollback called off this work, which ran until then: the deed decides as its preview did.
@@ -149,11 +173,23 @@ impl Attribution {
         self
     }
 
+    /// With all that changed in calls that were cut off as the work's: who asks for that says that nobody else changed it.
+    #[must_use]
+    pub fn with_unsure(mut self) -> Self {
+        self.cut_off.clear();
+        self
+    }
+
     /// The last look, if no work was under way from it on until now: no later look shows what changed since.
     pub fn at_rest_since(&self, now: Timestamp) -> Option<&Checkpoint> {
-        let last = self.looks.last()?;
-        let to = Checkpoint { seq: Seq::MAX, created_at: now, ..last.clone() };
+        let (last, to) = self.until_now(now)?;
         self.window(last, &to).is_idle().then_some(last)
+    }
+
+    /// The last look, and the look that somebody would take now, with the tree of the last one.
+    pub fn until_now(&self, now: Timestamp) -> Option<(&Checkpoint, Checkpoint)> {
+        let last = self.looks.last()?;
+        Some((last, Checkpoint { seq: Seq::MAX, created_at: now, ..last.clone() }))
     }
 
     /// Whether the clients of all work of a run told of each call.
@@ -221,13 +257,16 @@ impl Attribution {
             all.filter(|worker| called(worker) || self.was_at_work(worker, from, to)).collect()
         };
         let is_in_call = |worker: &&Dispatch| !self.told.contains(&worker.id) || called(worker);
-        let in_calls = at_work.iter().copied().filter(is_in_call).collect();
+        let in_calls: Vec<&Dispatch> = at_work.iter().copied().filter(is_in_call).collect();
         let ran = |call: &&Call| call.ran_in_time(from.created_at, to.created_at) && !is_cut_off(call);
         let ran: Vec<&Call> = self.calls.iter().filter(ran).collect();
         let made_one =
             |worker: &&Dispatch| is_in_call(worker) || ran.iter().any(|call| call.dispatch_id == worker.id);
         let meanwhile = at_work.iter().copied().filter(made_one).collect();
-        Window { from, to, at_work, in_calls, meanwhile, calls, named: &self.named }
+        let is_unsure = !calls.is_empty()
+            && in_calls.iter().all(|worker: &&Dispatch| self.told.contains(&worker.id))
+            && calls.iter().all(|call| self.cut_off.contains(&call.id));
+        Window { from, to, at_work, in_calls, meanwhile, calls, is_unsure, named: &self.named }
     }
 
     /// Whether work was under way at any time between two looks at the tree.
@@ -280,6 +319,16 @@ impl<'a> Window<'a> {
             }
         }
         self.in_calls.clone()
+    }
+
+    /// Whether nobody knows that the agent changed a path: each call that may have done it was cut off, and none names the path. A person may
+    /// have changed it after that.
+    pub fn is_unsure(&self, path: &[u8]) -> bool {
+        let names = |call: &&Call| {
+            let written = self.named.written.get(&call.id).into_iter().flatten();
+            call.paths.iter().chain(written).any(|name| is_named(name.as_bytes(), path))
+        };
+        self.is_unsure && !self.calls.iter().any(names)
     }
 
     /// Whether it lies after the cut of a rollback.

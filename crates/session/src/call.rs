@@ -211,10 +211,10 @@ pub fn unfinished(
     snapshot.query_opt(&sql, &[&session.as_str(), &call_id, &title(tool), &agent_id], from_row)
 }
 
-/// The calls that began at this time or later, and whose end is not known, oldest first.
-pub fn running(snapshot: &Snapshot<'_>, since: Timestamp) -> Result<Vec<Call>> {
+/// The calls that began at this time or later, and whose end nobody told, oldest first.
+pub fn not_told_of_end(snapshot: &Snapshot<'_>, since: Timestamp) -> Result<Vec<Call>> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM calls WHERE ended_seq IS NULL AND began_seq >= 0 AND created_at >= $1 ORDER BY began_seq, id"
+        "SELECT {COLUMNS} FROM calls WHERE finished_at IS NULL AND began_seq >= 0 AND created_at >= $1 ORDER BY began_seq, id"
     );
     snapshot.query_all(&sql, &[&since.millis()], from_row)
 }

@@ -51,6 +51,21 @@ pub(super) fn unrecorded(snapshot: &Snapshot<'_>, work: &Dispatch, prompt: &Prom
     Ok(calls.iter().find(|call| call.finished_at.is_none()).map(Since::call))
 }
 
+/// As [`unrecorded`], of work that a person stopped: what was committed since is its own only where the call that was cut off speaks of git.
+pub(super) fn unrecorded_by_interrupted(
+    snapshot: &Snapshot<'_>,
+    work: &Dispatch,
+    prompt: &Prompt,
+) -> Result<Option<Since>> {
+    let calls = call::of_dispatch(snapshot, &work.id)?;
+    let speaks_of_git = |call: &Call| call.line.as_deref().is_none_or(|line| line.contains("git"));
+    let cut_off = calls.iter().filter(|call| call.finished_at.is_none());
+    if cut_off.clone().count() > 0 && !cut_off.clone().any(speaks_of_git) {
+        return Ok(None);
+    }
+    unrecorded(snapshot, work, prompt)
+}
+
 /// What was committed in a project since then, and is not from elsewhere. What git does not say is not known.
 pub(super) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since) -> Report {
     if let Some(shas) = since.log_start.and_then(|start| git::committed_since(root, start)) {

@@ -278,5 +278,5 @@ fn left_open(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<(Prom
         return Ok(None);
     };
     let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
-    Ok(commits::unrecorded(snapshot, &work, &prompt)?.map(|since| (prompt, since)))
+    Ok(commits::unrecorded_by_interrupted(snapshot, &work, &prompt)?.map(|since| (prompt, since)))
 }

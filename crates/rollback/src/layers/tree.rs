@@ -20,7 +20,7 @@ use ic_kernel::Kernel;
 use ic_session::call;
 use ic_worktree::shot::Shot;
 use ic_worktree::{
-    Conflict, Deed, Report, RestoreRequest, Settings, Status as RestoreStatus, Warning, Which, Workspace,
+    Conflict, Deed, Report, RestoreRequest, Status as RestoreStatus, Warning, Which, Workspace,
     files_of_database, left_of_interrupted, restore_into, restore_without, restores_since, steps_of,
 };
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ impl Layer for Tree {
             back::go(site, course, work)?;
             return outside::go(site, course, work).map(|()| Value::Null);
         }
-        let goal = Goal::of(site.kernel, site.settings, site.covered)?;
+        let goal = Goal::of(site)?;
         let earlier = goal.restored_before(site.is_dry())?;
         let mut report = match goal.restore_as_seen(site, work.seen.take()) {
             Ok(report) => report,
@@ -117,11 +117,13 @@ struct Goal<'a> {
 }
 
 impl<'a> Goal<'a> {
-    fn of(kernel: &'a Kernel, settings: &'a Settings, covered: &'a Covered) -> Result<Self> {
+    fn of(site: &Site<'a, '_>) -> Result<Self> {
+        let (kernel, settings, covered) = (site.kernel, site.settings, site.covered);
         let run = &covered.run;
         if let Some(only) = &covered.cut.only {
             let workspace = Workspace::of_run(kernel, run, settings)?;
-            let met = around::met(&workspace, covered.remembered())?;
+            let mut met = around::met(&workspace, covered.remembered())?;
+            met.takes_unsure = covered.force(site.force)?.files;
             let own_work::OwnWork { before: target, changes, commits } =
                 own_work::of_dispatch(&workspace, only, &covered.cut.descendants, &met)?;
             require_whole_project(covered, &target, "undo the record alone: --layer=workflow")?;
@@ -192,7 +194,6 @@ impl<'a> Goal<'a> {
         report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
         report.warnings.extend(around::ended(&report));
         report.warnings.extend(self.running_call(site.kernel)?);
-        let paths = report.plan.steps.iter().map(|step| step.path.0.as_slice());
         let alone = match (self.covered.as_planned(), remembered) {
             (Some(planned), _) => command_alone(planned.point_of_one.as_deref()),
             // It is undone when this is read.
@@ -201,7 +202,8 @@ impl<'a> Goal<'a> {
             }
             (None, None) => None,
         };
-        report.warnings.extend(beside::between_calls(workspace, &self.target, paths, alone.as_deref())?);
+        let between = beside::between_calls(workspace, &self.target, &report.plan.steps, alone.as_deref())?;
+        report.warnings.extend(between);
         let others = self.others_asked();
         if let Some(others) = others.filter(|_| !request.force.files) {
             let asked = (others, &[][..]);
@@ -216,13 +218,16 @@ impl<'a> Goal<'a> {
 
     /// Says of a tool call of the run that is under way: nothing can stop it.
     fn running_call(&self, kernel: &Kernel) -> Result<Option<Warning>> {
+        // Their calls ended with the undo on record, and run all the same.
+        let called_off = self.covered.remembered().map(cancelled_dispatches).unwrap_or_default();
         kernel.read(|snapshot| {
             // One whose end was not told for longer was cut off with its client.
             const LONGEST: i64 = 10 * 60 * 1000;
             let since = Timestamp(kernel.context.now().millis() - LONGEST);
-            for call in call::running(snapshot, since)? {
+            for call in call::not_told_of_end(snapshot, since)? {
                 let work = dispatch::get(snapshot, &call.dispatch_id)?;
-                if work.run_id == self.covered.run.id {
+                let is_running = call.ended_seq.is_none() || called_off.contains(&work.id);
+                if is_running && work.run_id == self.covered.run.id {
                     let after = work.work.parent_id.as_ref().unwrap_or(&work.id).short().to_owned();
                     let tool = ic_base::title(&call.tool);
                     return Ok(Some(Warning {

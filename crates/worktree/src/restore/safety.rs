@@ -67,7 +67,9 @@ impl Workspace<'_> {
         let others = self.kernel.read(|snapshot| {
             let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.id);
             let mut others = Vec::new();
-            for call in call::running(snapshot, since)? {
+            for call in
+                call::not_told_of_end(snapshot, since)?.into_iter().filter(|call| call.ended_seq.is_none())
+            {
                 let work = dispatch::get(snapshot, &call.dispatch_id)?;
                 let of_run = ic_phase::run::get(snapshot, &work.run_id)?;
                 let goes_back = caller.as_ref() == Some(&work.id) || run == Some(&of_run.id);

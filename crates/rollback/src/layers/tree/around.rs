@@ -88,7 +88,8 @@ pub(super) fn met(workspace: &Workspace<'_>, undo: Option<&RollbackRecord>) -> R
     let goes = done_by_effects(workspace.kernel, undo)?;
     let Some((before, _)) = goes.first() else { return Ok(Met { put_back, ..Met::default() }) };
     let since = workspace.kernel.read(|snapshot| record::get(snapshot, before))?.seq;
-    Ok(Met { since: Some(since), effects: changed_by_effects(workspace, undo, &[])?, put_back })
+    let effects = changed_by_effects(workspace, undo, &[])?;
+    Ok(Met { since: Some(since), effects, put_back, ..Met::default() })
 }
 
 /// The paths that the undo of a rollback had put back when it was aborted; `None`: it was not.
