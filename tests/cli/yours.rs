@@ -856,6 +856,33 @@ fn a_commit_after_a_call_that_was_stopped_is_nobodys() {
     assert_eq!(refused.error(), "foreign_commits", "{refused:?}");
 }
 
+/// The commits that a tag leaves stay on their branch.
+#[test]
+fn a_tag_that_goes_back_takes_no_commit_and_no_work_with_it() {
+    let project = in_git();
+    git(&project, &["tag", "v1"]);
+    let before = git(&project, &["rev-parse", "v1"]);
+    ask(&project, "A", "commit");
+    runs(&project, "A", "git commit", || {
+        project.write("a.txt", "its\n");
+        git(&project, &["add", "a.txt"]);
+        git(&project, &["commit", "-qm", "its"]);
+    });
+    stop(&project, "A");
+    // A person's, which the tag has as well.
+    project.write("b.txt", "mine\n");
+    git(&project, &["add", "b.txt"]);
+    git(&project, &["commit", "-qm", "mine"]);
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    ask(&project, "A", "tag it");
+    runs(&project, "A", "git tag -f v1", || drop(git(&project, &["tag", "-f", "v1"])));
+    stop(&project, "A");
+    let plan = preview(&project, "undo");
+    assert_eq!((marked(&plan), &plan["commits"]), (vec!["tag it"], &json!([])), "{plan}");
+    project.json("undo --yes");
+    assert_eq!([git(&project, &["rev-parse", "v1"]), git(&project, &["rev-parse", "HEAD"])], [before, head]);
+}
+
 /// An agent that comes to its end has ended its calls, though nobody told of that.
 #[test]
 fn what_a_call_did_whose_end_was_not_told_goes_with_work_that_came_to_its_end() {

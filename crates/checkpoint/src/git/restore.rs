@@ -327,12 +327,13 @@ fn half_done(error: Diagnosis, done: &[&str]) -> Diagnosis {
     error.hint("git's state is restored in part; repeat the restore to complete it").detail("done", done)
 }
 
-/// Commits that a branch which goes back has and will not have, whatever other branch has them, and those of a branch that goes, or of a
-/// detached HEAD, which no branch will have. `git` has the objects of the target: without a commit that git has lost, those before it would
+/// Commits that a branch which goes back has and will not have, whatever other branch has them, and those of a branch that goes, of a tag, or
+/// of a detached HEAD, which no branch will have. `git` has the objects of the target: without a commit that git has lost, those before it would
 /// seem to be new.
 fn new_commits(git: &Git<'_>, plan: &GitPlan, target: &GitState, current: &GitState) -> Result<Vec<String>> {
     let detached = current.head.as_deref().filter(|_| plan.head && current.head_name().is_none());
-    let (back, gone): (Vec<&Moved>, Vec<&Moved>) = plan.refs.iter().partition(|moved| moved.to.is_some());
+    let (back, gone): (Vec<&Moved>, Vec<&Moved>) =
+        plan.refs.iter().partition(|moved| moved.to.is_some() && !moved.name.starts_with(TAGS));
     let back = back.into_iter().filter_map(|moved| moved.from.as_deref().zip(moved.to.as_deref()));
     let mut asked: Vec<String> = back.map(|(from, to)| format!("{from}\n^{to}\n")).collect();
     let gone: Vec<&str> = gone.iter().filter_map(|moved| moved.from.as_deref()).chain(detached).collect();
