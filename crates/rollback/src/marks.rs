@@ -11,7 +11,6 @@ use ic_phase::skip;
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
 use ic_saga::Compensation;
 use ic_saga::compensation::{self as effects, End, State};
-use ic_session::call;
 use ic_store::Transaction;
 use serde_json::{Value, json};
 
@@ -68,8 +67,8 @@ fn listed(remembered: &RollbackRecord, lists: &[&str]) -> Vec<DispatchId> {
         .collect()
 }
 
-/// Marks the dispatches of a plan, and calls off those that run. Their calls end with it, whether a client tells of that or not: what a
-/// person does afterwards is none of theirs.
+/// Marks the dispatches of a plan, and calls off those that run. Their calls end with them: what a person does afterwards is none of
+/// theirs.
 pub(super) fn call_off(
     tx: &Transaction<'_>,
     now: Timestamp,
@@ -78,8 +77,7 @@ pub(super) fn call_off(
     reason: Option<&str>,
 ) -> Result<()> {
     cancel_by_phases(tx, now, &plan.cancelled_dispatches, id, reason)?;
-    cancel_by_phases(tx, now, &plan.marked_dispatches, id, reason)?;
-    plan.cancelled_dispatches.iter().try_for_each(|work| call::end_all(tx, &work.id))
+    cancel_by_phases(tx, now, &plan.marked_dispatches, id, reason)
 }
 
 /// Lifts the undos of one dispatch each. The effects that they undid stay undone: nobody can make them again.

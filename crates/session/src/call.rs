@@ -98,8 +98,9 @@ pub struct NewCall<'a> {
     pub head_log_start: Option<u64>,
 }
 
-const COLUMNS: &str = "id, dispatch_id, session_id, call_id, agent_id, agent_type, tool, line, paths, began_seq, ended_seq, \
-    created_at, finished_at, head, head_log_start";
+/// A call whose end nobody told has ended with its work, whatever ended that: a look that is taken as it ends comes right after it.
+const COLUMNS: &str = "id, dispatch_id, session_id, call_id, agent_id, agent_type, tool, line, paths, began_seq, \
+    coalesce(ended_seq, (SELECT finished_seq + 1 FROM dispatches WHERE dispatches.id = calls.dispatch_id)), created_at, finished_at, head, head_log_start";
 
 /// Two hooks that tell of the same call of a client without names for calls come within so many milliseconds.
 const TWICE_WITHIN: i64 = 2_000;
@@ -221,7 +222,8 @@ pub fn not_told_of_end(snapshot: &Snapshot<'_>, since: Timestamp) -> Result<Vec<
 
 /// Whether a call of this work runs, as far as its client says.
 pub fn is_running(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<bool> {
-    let sql = "SELECT 1 FROM calls WHERE dispatch_id = $1 AND ended_seq IS NULL LIMIT 1";
+    let sql = "SELECT 1 FROM calls JOIN dispatches ON dispatches.id = calls.dispatch_id \
+               WHERE dispatch_id = $1 AND ended_seq IS NULL AND finished_seq IS NULL LIMIT 1";
     Ok(snapshot.query_opt(sql, &[&dispatch.as_str()], |_| Ok(()))?.is_some())
 }
 
@@ -273,6 +275,7 @@ pub fn between(snapshot: &Snapshot<'_>, from: Seq, to: Seq) -> Result<Vec<Call>>
     let running = format!("SELECT {COLUMNS} FROM calls WHERE ended_seq IS NULL AND began_seq < $1");
     let mut all = snapshot.query_all(&ended, &[&from, &to], from_row)?;
     all.extend(snapshot.query_all(&running, &[&to], from_row)?);
+    all.retain(|call| call.ran_between(from, to));
     all.sort_by(|a, b| (a.began_seq, &a.id).cmp(&(b.began_seq, &b.id)));
     Ok(all)
 }
@@ -306,8 +309,10 @@ pub fn last_change(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Se
     if work.status != DispatchStatus::Cancelled {
         return Ok(None);
     }
-    let sql = "SELECT max(coalesce(ended_seq, 9223372036854775807)) FROM calls WHERE dispatch_id = $1";
-    let last = snapshot.query_opt(sql, &[&work.id.as_str()], |row| row.get::<Option<Seq>>(0))?.flatten();
+    let end = work.finished_seq.map_or(Seq::MAX, |end| end + 1);
+    let sql = "SELECT max(coalesce(ended_seq, $1)) FROM calls WHERE dispatch_id = $2";
+    let last =
+        snapshot.query_opt(sql, &[&end, &work.id.as_str()], |row| row.get::<Option<Seq>>(0))?.flatten();
     // Without a call it did nothing.
     Ok(Some(last.unwrap_or_default()))
 }

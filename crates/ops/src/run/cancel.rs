@@ -12,7 +12,6 @@ use ic_runtrack::{Agent, agent};
 use ic_saga::owner::{self, OwnerLock};
 use ic_saga::process::{self, ProcessIdentity};
 use ic_saga::undo::GRACE;
-use ic_session::call;
 
 use super::ended_by_cancel;
 
@@ -75,8 +74,6 @@ pub fn cancel(kernel: &Kernel, reference: &str, reason: Option<&str>, ends_steps
         }
         let run = run::cancel(tx, now, &run, reason)?;
         let dispatches = dispatches::cancel_unfinished(tx, now, &run.id, reason)?;
-        // Its calls end with it, whether a client tells of that or not.
-        dispatches.iter().try_for_each(|work| call::end_all(tx, &work.id))?;
         let agents = agent::fail_active(tx, now, &run.id, run.epoch)?;
         let cancelled = Cancelled { dispatches: dispatches.clone(), agents, ..Cancelled::nothing(run, true) };
         Ok((cancelled, dispatches))
