@@ -4,7 +4,9 @@ use std::path::Path;
 
 use ic_base::Result;
 use ic_kernel::Kernel;
-use ic_store::OpenOptions;
+use ic_ops::status::Unfinished;
+use ic_phase::Run;
+use ic_store::{OpenOptions, Snapshot};
 use ic_worktree::Settings;
 
 /// A project, as whoever starts the page opens it.
@@ -17,4 +19,7 @@ pub trait Project: Send + Sync + 'static {
 
     /// How ledger and content are opened.
     fn options(&self) -> OpenOptions;
+
+    /// What a workflow left unfinished in a run, with the command that ends it; `None`: nothing.
+    fn unfinished_workflow(&self, snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinished>>;
 }

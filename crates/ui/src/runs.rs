@@ -97,7 +97,7 @@ fn card(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
 /// A run at a glance, as `ic status` tells it.
 pub(crate) fn status_of(ask: &Ask<'_>, run: &Run) -> Result<Status> {
     status::status(ask.kernel, ask.app.project.options(), run, true, |snapshot| {
-        ic_workflow::unfinished(snapshot, run)
+        ask.app.project.unfinished_workflow(snapshot, run)
     })
 }
 

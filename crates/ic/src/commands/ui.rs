@@ -48,7 +48,9 @@ mod page {
 
     use ic_base::Diagnose;
     use ic_kernel::Kernel;
-    use ic_store::OpenOptions;
+    use ic_ops::status::Unfinished;
+    use ic_phase::Run;
+    use ic_store::{OpenOptions, Snapshot};
     use ic_ui::{Address, Options, Project};
     use ic_worktree::Settings;
 
@@ -93,6 +95,10 @@ mod page {
 
         fn options(&self) -> OpenOptions {
             self.0.options()
+        }
+
+        fn unfinished_workflow(&self, snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinished>> {
+            ic_workflow::unfinished(snapshot, run)
         }
     }
 
