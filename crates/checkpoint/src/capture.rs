@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
 use ic_events::Hash;
+use ic_store::path_from_bytes;
 use rustix::fs::{Mode, OFlags, fstat, open};
 
 #[cfg(fuzzing)]
@@ -35,13 +36,13 @@ pub(crate) use cache::{Key, SETTLED};
 pub(crate) use cache_file::{RULES, TOLD, beside, moment};
 pub use cache_file::{cached_trees, forget_caches};
 pub use mapped::Flush;
-pub use rules::{RuleOptions, is_ignored, looks_secret};
+pub use rules::{RuleOptions, looks_secret};
 pub(crate) use sources::settings_files;
 
 use self::cache::{Cache, Header, Update};
 use self::cache_file::CacheFile;
 use self::found::Found;
-use self::look::own_files;
+use self::look::{ignore_file, own_files};
 use self::sources::Sources;
 use self::tracked::IndexSeen;
 use self::unfinished::Unfinished;
@@ -265,6 +266,33 @@ fn open_root(root: &Path) -> Result<(rustix::fd::OwnedFd, Owner)> {
         Ok((directory, owner))
     });
     opened.map_err(io::Error::from).while_doing(|| reading(root))
+}
+
+/// Whether a capture of `root` passes over the file at `path` because a rule ignores it, whether it is there or not.
+///
+/// Errors: `invalid_config` if a pattern of the configuration is not one; `io_error` where the store cannot be written.
+pub fn is_ignored(objects: &Objects, root: &Path, options: &Options, path: &[u8]) -> Result<bool> {
+    let space = CacheFile::new(objects, root, options.flush)?;
+    let git = ic_store::git_dirs(root);
+    let sources = Sources::read(root, git.as_ref(), &space.rule_settings(), space.moment()?);
+    let rules = rules::Rules::new(root, &sources, &options.rules, &[])?;
+    let own_rules = |directory: &[u8]| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = open(root.join(path_from_bytes(directory)), flags, Mode::empty());
+        opened.ok().and_then(|directory| ignore_file(&directory))
+    };
+    let mut level = rules.enter(&rules.top(), b"", own_rules(b"").as_deref(), false);
+    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    for (end, _) in slashes {
+        let directory = &path[..end];
+        let is_ignored = match rules.judge(&level, directory, true, false) {
+            rules::Verdict::Ignored => return Ok(true),
+            rules::Verdict::Descend => true,
+            rules::Verdict::Capture => false,
+        };
+        level = rules.enter(&level, directory, own_rules(directory).as_deref(), is_ignored);
+    }
+    Ok(rules.judge(&level, path, false, false) == rules::Verdict::Ignored)
 }
 
 /// Refuses roots that are no projects. Errors: `unsafe_root`.

@@ -13,16 +13,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ic_base::Result;
-use ic_store::path_from_bytes;
-use rustix::fs::{Mode, OFlags, open};
 
 use self::configured::Configured;
 use self::patterns::Patterns;
-use super::cache_file::CacheFile;
-use super::look::ignore_file;
 use super::sources::Sources;
 use super::text::number_of;
-use crate::objects::{Objects, hash_of};
+use crate::objects::hash_of;
 
 /// What the configuration and the caller say.
 #[derive(Debug, Clone, Default)]
@@ -280,33 +276,6 @@ fn has_below<'p>(mut not_before: impl Iterator<Item = &'p [u8]>, path: &[u8]) ->
         .by_ref()
         .take_while(|p| p.starts_with(path))
         .any(|p| p.len() == path.len() || p[path.len()] == b'/')
-}
-
-/// Whether a capture of `root` passes over the file at `path` because a rule ignores it, whether it is there or not.
-///
-/// Errors: `invalid_config` if a pattern of the configuration is not one; `io_error` where the store cannot be written.
-pub fn is_ignored(objects: &Objects, root: &Path, options: &super::Options, path: &[u8]) -> Result<bool> {
-    let space = CacheFile::new(objects, root, options.flush)?;
-    let git = ic_store::git_dirs(root);
-    let sources = Sources::read(root, git.as_ref(), &space.rule_settings(), space.moment()?);
-    let rules = Rules::new(root, &sources, &options.rules, &[])?;
-    let own_rules = |directory: &[u8]| {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = open(root.join(path_from_bytes(directory)), flags, Mode::empty());
-        opened.ok().and_then(|directory| ignore_file(&directory))
-    };
-    let mut level = rules.enter(&rules.top(), b"", own_rules(b"").as_deref(), false);
-    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-    for (end, _) in slashes {
-        let directory = &path[..end];
-        let is_ignored = match rules.judge(&level, directory, true, false) {
-            Verdict::Ignored => return Ok(true),
-            Verdict::Descend => true,
-            Verdict::Capture => false,
-        };
-        level = rules.enter(&level, directory, own_rules(directory).as_deref(), is_ignored);
-    }
-    Ok(rules.judge(&level, path, false, false) == Verdict::Ignored)
 }
 
 /// Environment files, keys and certificates, by their usual names.
