@@ -4,9 +4,10 @@
 #
 #     scripts/bench.sh [PART...] [--flush TIME] [--quick] [--write]
 #
-# PART is kernel, flush, checkpoint, workflow, rewind, rollback, undo, hooks, beside (what other programs' work costs a capture) or fleet
-# (which needs PostgreSQL); without one, all of them (ten minutes to half an hour). --quick takes small sizes and holds nothing to its bound. --write renews what was measured of docs/BENCHMARKS.md and its plots.
-# --flush has every flush of the part of that name take so much longer (3ms): a laptop's disk, where a server's answers at once.
+# PART is kernel, flush, checkpoint, workflow, rewind, rollback, undo, hooks, beside (the cost of other programs for a capture) or fleet
+# (which needs PostgreSQL); without one, all of them (ten minutes to half an hour). --quick uses small sizes and checks no bound.
+# --write updates the measured parts of docs/BENCHMARKS.md and its plots.
+# --flush makes every flush of the part `flush` take this much longer (3ms), as on a laptop's disk; a server's disk answers at once.
 # IC_BIN names a binary to measure instead of a release build. Needs cargo, git, the sqlite3 shell and python3.
 set -euo pipefail
 for word; do

@@ -3,7 +3,7 @@
 #
 #     scripts/demo-fleet.sh
 #
-# IC names a program to run instead of a build of this checkout. Needs cargo, git, jq, and the programs of PostgreSQL 15 or newer.
+# IC names a program to use instead of a build of this checkout. Needs cargo, git, jq, and the programs of PostgreSQL 15 or newer.
 set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
@@ -15,7 +15,7 @@ ic() { "$IC" "$@"; }
 say() { printf '\n# %s\n' "$*"; }
 
 work=$(mktemp -d)
-# The server runs as another user where this one is root.
+# If root runs this script, the server runs as another user, who must be able to enter the directory.
 chmod 711 "$work"
 end() {
     bash "$here/scripts/postgres.sh" stop "$work/server" immediate 2>/dev/null || true
@@ -47,7 +47,7 @@ ic dispatch complete "$dispatch" --verdict pass --format text
 cd "$work/ann"
 ic run status "$run" --format text
 
-say "both advance at once: one does"
+say "both advance at the same time: one succeeds"
 phase=$(ic run status "$run" --json | jq -r '"\(.phase)@\(.epoch)"')
 (cd "$work/ann" && ic run advance "$run" --expect-phase "$phase" >"$work/1" 2>&1) &
 (cd "$work/bob" && ic run advance "$run" --expect-phase "$phase" >"$work/2" 2>&1) &
@@ -61,7 +61,7 @@ ic run rollback "$run" --to-phase plan --dry-run --format text
 ic run rollback "$run" --to-phase plan --reason 'the plan was wrong' --format text
 ic rollback undo @ --yes --format text
 
-say "what reaches beyond the record is refused"
+say "everything beyond the record is refused"
 if ic checkpoint create --format text; then exit 1; fi
 
 say "the chain of events, and the server"

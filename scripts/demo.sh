@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# A sprint in a real git repository that goes wrong, is taken back and then reaches its end; then a
-# workflow that fails after it started a server, committed and made something outside; then a run that is
-# taken back with its files, its commits, its rows in a database and its effects, and brought back:
+# Three stories in a real git repository. A sprint goes wrong, is rolled back, and then reaches its end. A workflow
+# fails after it started a server, committed, and made something outside. A run is undone with its files, its
+# commits, its rows in a database and its effects, and redone:
 #
 #     bash scripts/demo.sh                  builds ic first
 #     IC_BIN=path/to/ic bash scripts/demo.sh
 #
-# NOTEBOOK_BIN names the example `notebook` of ic-rewind where it is built, too.
+# NOTEBOOK_BIN names the built example `notebook` of ic-rewind, if it is built already.
 #
-# Every command shown is really run and its outcome checked; the exit status is not 0 if one is not
-# as expected. All of it happens in a temporary directory, with nothing of the user's settings.
+# The script runs every command that it shows and checks its outcome; it exits with another status than 0 if an outcome is
+# not as expected. All of it happens in a temporary directory, without the user's settings.
 
-# The lines of shell to be shown, and the toy project's programs, stand in single quotes.
+# The lines of shell to be shown, and the toy project's programs, are in single quotes.
 # shellcheck disable=SC2016
 set -euo pipefail
 
@@ -85,12 +85,12 @@ run() {
     expect 0 "$@"
 }
 
-# line TEXT: a line of shell, as it stands.
+# line TEXT: shows and runs a line of shell.
 line() {
     perform 0 "$1" eval "$1"
 }
 
-# json COMMAND...: its answer as JSON, not shown.
+# json COMMAND...: prints its answer as JSON; neither is shown.
 json() {
     IC_FORMAT=json "$@"
 }
@@ -108,7 +108,7 @@ commit() {
     line "git add -A && git commit -q -m '$1'"
 }
 
-# here: the commit that is checked out, as short as git takes it.
+# here: the short id of the commit that is checked out.
 here() {
     git rev-parse --short HEAD
 }
@@ -145,7 +145,7 @@ else
     build -p ic
     ic_program=$built/ic
 fi
-# The application whose rows are taken back; an example of ours.
+# The application whose rows are rolled back: an example of this workspace.
 notebook=$built/examples/notebook
 if [[ -n ${NOTEBOOK_BIN:-} ]]; then
     [[ -x $NOTEBOOK_BIN && ! -d $NOTEBOOK_BIN ]] || fail "NOTEBOOK_BIN names no program: $NOTEBOOK_BIN"
@@ -175,7 +175,7 @@ cd "$room/shop"
 # shellcheck source=scripts/lib-intercore.sh
 source "$source_dir/scripts/lib-intercore.sh"
 
-# The trackers that the sprint's owner keeps; sprint_rollback tells them.
+# The trackers of the sprint's owner, which sprint_rollback calls.
 phase_set() {
     printf '%s is at %s: %s\n' "$@" >"$room/tracker"
 }
@@ -212,7 +212,7 @@ say 'A git repository with a price calculator and a test that passes.'
 run ls
 run bash check.sh
 
-say 'The ledger lives beside git, and a run in it goes through nine phases.' \
+say 'The ledger is beside git, and a run in it goes through nine phases.' \
     'The functions intercore_* are the shell library, which hooks would call.'
 run ic init
 run intercore_run_create 'Ten percent off from ten euros' --scope-id shop-7
@@ -266,7 +266,7 @@ check 'the files' '["discount.sh","docs/für alle.md"]' "$(json ic run rollback 
 say 'It says of itself that all is well.'
 run ic dispatch complete "${discount: -8}" --summary 'as planned' --verdict pass
 
-say 'A second one is still at work.'
+say 'A second agent still works.'
 run ic dispatch create @ --name receipts --agent-type codex
 receipts=$out
 run ic dispatch start "${receipts: -8}"
@@ -300,14 +300,14 @@ check 'the finished dispatch' completed "$(ic dispatch show "$discount" --json |
 # -------------------------------------------------------------------------------------------------
 chapter 'Late work is refused, and remembered'
 
-say 'The second agent did not notice, and goes on.'
+say 'The second agent did not notice, and continues.'
 line "echo 'You saved 10.' >receipt.txt"
 commit 'Print the saving'
 say 'Its report counts for nothing any more ...'
 expect 1 ic dispatch complete "${receipts: -8}" --summary printed --verdict pass
 check 'the error' stale_dispatch \
     "$(json ic dispatch complete "$receipts" --verdict pass 2>&1 >/dev/null | jq -r .error.code || :)"
-say '... but its commit is recorded, as late: whoever reverts must know it.'
+say '... but its commit is recorded, as late: a revert must include it.'
 run intercore_dispatch_record_git "${receipts: -8}" "$receipts_base"
 
 # -------------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ run bash check.sh
 run intercore_dispatch_record_git "${second: -8}" "$better"
 run ic dispatch complete "${second: -8}" --summary 'with a test'
 
-say 'Its agent is still active, and the gate to review minds.'
+say 'Its agent is still active, so the gate to review does not hold.'
 expect 1 intercore_gate_check @
 run ic run agent update "${agent: -8}" --status completed
 run intercore_run_advance @
@@ -372,7 +372,7 @@ check 'the status' completed "$(ic run status "$sprint" --json | jq -r .status)"
 # -------------------------------------------------------------------------------------------------
 chapter 'Nothing was erased'
 
-say 'Every step is still there, also the one that was taken back. @ is the active run;' \
+say 'Every step is still there, also the one that was rolled back. @ is the active run;' \
     'this one is over, so it is named by its last digits.'
 line "ic run events ${sprint: -8} | grep -E ' (advance|block|rollback) ' | cut -c4-8,35-"
 check 'what was rolled back' '["planned->executing"]' "$(ic run events "$sprint" --json |
@@ -383,7 +383,7 @@ run ic events verify
 # -------------------------------------------------------------------------------------------------
 chapter 'A workflow that fails half way'
 
-say 'A workflow says of each step what undoes it. This one starts a server, commits a change, rents' \
+say 'A workflow declares what undoes each step. This one starts a server, commits a change, rents' \
     'a machine (a line in a database outside of the repository), and then its last step fails.'
 cat >"$room/cloud.sh" <<'CLOUD'
 #!/bin/sh
@@ -435,7 +435,7 @@ run ic workflow validate release.yaml
 before=$(here)
 prices=$(cksum <prices.txt)
 
-say 'On a terminal it shows its progress and asks: Step failed. Rollback? [Y/n]. Here nobody can be asked.'
+say 'On a terminal it shows its progress and asks: Step failed. Rollback? [Y/n]. Here there is no terminal.'
 expect 1 ic workflow run release.yaml --on-failure rollback
 check 'the status' rolled_back "$(json ic workflow show @ | jq -r .status)"
 
@@ -492,7 +492,7 @@ check 'machines' 0 "$out"
 line 'notebook "$state" list'
 check 'the tasks' 'T-1  Plan the delivery (0 needs)' "$out"
 
-say 'And that, too, can be taken back: all but the machine, which is named.'
+say 'And that can be undone, too: all but the machine, which is named.'
 undo=$(json ic rollback list "$everything" | jq -r '.[0].id')
 expect 1 ic rollback undo "${undo: -8}" --yes
 run ic rollback undo "${undo: -8}" --without-effects --yes
@@ -505,4 +505,4 @@ run ic rollback list "${everything: -8}"
 run ic run history "${everything: -8}"
 
 step=end
-printf '\n%sThe sprint went wrong, went back, and is done; the release and the delivery were taken back whole.%s\n' "$bold" "$plain"
+printf '\n%sThe sprint went wrong, went back, and is done; the release and the delivery were undone completely.%s\n' "$bold" "$plain"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Fuzzes what parses bytes that this program did not write:
+# Fuzzes the parsers of bytes that this program did not write:
 #
 #     scripts/fuzz.sh [SECONDS] [TARGET...]
 #
-# Every target in fuzz/ for SECONDS (60), or those that are named. What is found is kept in fuzz/artifacts/, what was
-# learned in fuzz/corpus/; both stay out of git. fuzz/seeds/ is where the first run begins.
+# Runs every target in fuzz/ for SECONDS (60), or the named ones. Findings are kept in fuzz/artifacts/, inputs with new
+# coverage in fuzz/corpus/; both stay out of git. The first run begins with fuzz/seeds/.
 # Needs cargo-fuzz (cargo install cargo-fuzz) and a C++ compiler. Exit 1 if anything was found.
 set -euo pipefail
 
@@ -22,7 +22,7 @@ if [[ ${#targets[@]} -eq 0 ]]; then
     mapfile -t targets < <(cargo fuzz list)
 fi
 
-# Coverage is an unstable flag, which this lets the stable compiler take. No sanitizer: no crate has unsafe code.
+# Coverage is an unstable flag, which this makes the stable compiler accept. No sanitizer: the parsers have no unsafe code.
 export RUSTC_BOOTSTRAP=1
 cargo fuzz build --sanitizer none
 

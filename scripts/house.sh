@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# How far the code is from being easy to find and to read: measures, today's values, limits and goals.
+# Measures how easy the code is to find and to read: today's values, limits and goals.
 #
 #     scripts/house.sh                  # the table; exit 1 if a value is beyond its limit
 #     scripts/house.sh walks            # functions, files and crates that three commands enter
 #     scripts/house.sh show MEASURE     # where modules, types, docs, words or clients are counted
 #     scripts/house.sh lower [walks]    # set each limit to today's value where that is better
 #
-# A limit only ever gets nearer to its goal: a change that reaches a better value lowers it.
+# A limit only moves towards its goal: a change that reaches a better value lowers the limit.
 #
 # walks runs target/debug/ic, or IC, in valgrind's callgrind, which records each function that is entered. A debug build
-# inlines nothing but ic-base. What generics become elsewhere belongs to the crate that wrote them; a closure counts as a function.
+# inlines only ic-base. An instance of a generic function counts for the crate that defines it; a closure counts as a function.
 
-# The programs of awk stand in single quotes.
+# Programs of awk are in single quotes.
 # shellcheck disable=SC2016
 set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C.UTF-8
 
-# MEASURE|LIMIT|GOAL|MEANING. A value may not be above its limit; that of comments may not be below.
+# MEASURE|LIMIT|GOAL|MEANING. A value may not be above its limit; the value of comments may not be below its limit.
 measures='
 crates|26|21|crates, without those for tests
 floors|11|9|crates on the longest path of dependencies
@@ -94,7 +94,7 @@ show_words() {
     done < <(grep -v '^#' scripts/words.txt) | sort -rn
 }
 
-# Everything in English that is written by hand; decisions are history.
+# All English text that is written by hand, except decisions, which are history.
 prose() {
     git ls-files -z -- '*.rs' '*.md' '*.sh' '*.py' '*.toml' '.ci/*' ':!docs/adr' ':!*.zh-*' ':!crates/ic/src/tests/words*' ':!fuzz'
 }
@@ -110,7 +110,7 @@ uses() {
             | "\($name) \($name)", (.dependencies[] | select(.path and .kind == null) | "\($name) \(.name)")'
 }
 
-# Those that the test of circles lets stand; without the test the number is not known, and beyond every limit.
+# The circles that the test of circles permits. Without that test the number is not known, so it is beyond every limit.
 standing_circles() {
     grep -rhoE '^const STANDING: \[&str; [0-9]+' crates | grep -oE '[0-9]+$' || echo 999
 }
@@ -158,7 +158,7 @@ walk() {
         git commit -qm 'The first'
         "$IC" init >"$room/log"
         "$IC" run create --goal 'a shop' --phases a,b,c >>"$room/log"
-        # Edits are older than two seconds, as most are that people meet: how fast the machine is does not decide what is entered.
+        # Recent edits are read again, so their functions would depend on the machine's speed. Edits are older than two seconds here, as most are in practice.
         sleep 2.1
         entered status run status @
         entered advance run advance @
@@ -177,7 +177,7 @@ walk() {
     for name in status advance undo; do
         awk -v walk="$name" '
             NR == FNR { is_source[$0] = 1; next }
-            # fn=(ID) NAME where a function spends, cfn=(ID) NAME where one is called; the name stands at the first mention alone.
+            # fn=(ID) NAME is a function that spends time, cfn=(ID) NAME one that is called; only the first mention has the name.
             /^c?fn=\([0-9]+\)/ {
                 id = $0; sub(/^c?fn=\(/, "", id); sub(/\).*/, "", id); entered[id] = 1
                 if (/\) /) { sub(/^[^ ]* /, ""); sub(/\x27[0-9]+$/, ""); names[id] = $0 }
@@ -193,7 +193,7 @@ walk() {
             END {
                 for (id in entered) {
                     path = name = names[id]
-                    # A method of a trait is where its type is, or else where the trait is.
+                    # A method of a trait is in the file of its type, or else in that of the trait.
                     if (name ~ /^<.* as ic(_[a-z0-9]+)?::/ && name !~ /^<&*(mut )?ic(_[a-z0-9]+)?::/) sub(/^<.* as /, "", path)
                     sub(/^<&*(mut )?/, "", path)
                     if (path !~ /^ic(_[a-z0-9]+)?::/ || functions[name]++) continue
@@ -246,7 +246,7 @@ show)
     ;;
 lower)
     if [[ ${2:-} == walks ]]; then walk; else measure; fi | lower
-    # This file has changed: nothing more is read from it.
+    # Bash reads a script while it runs, and this file has changed: end here.
     exit
     ;;
 *)

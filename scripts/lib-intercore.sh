@@ -5,15 +5,15 @@
 #     source scripts/lib-intercore.sh
 #     if intercore_available; then run=$(intercore_run_create 'Add a discount'); fi
 #
-# Sourcing defines functions and nothing else; it is safe under `set -euo pipefail` and without.
+# Sourcing only defines functions; it is safe with and without `set -euo pipefail`.
 # The program is `ic` on PATH, or the one that INTERCORE_BIN names.
 #
-# Arguments: what a usage line names comes first, in that order, '' for an optional one left out;
-# all further ones go to `ic` as they are. A value that looks like an option (--dry-run, -v) is
-# refused where the usage line names a value, so that a misplaced flag never becomes a reason.
+# Arguments: those that a usage line names come first, in that order, with '' for an optional one that is left out.
+# All further ones go to `ic` unchanged. A value that looks like an option (--dry-run, -v) is refused where the usage
+# line names a value: a misplaced flag must never become a reason.
 #
-# Output is that of `ic`: on a terminal text, otherwise JSON or the bare id. Nothing is discarded.
-# The ledger is that of the working directory, or IC_DB: some functions ask `ic` twice, so use that
+# Output is that of `ic`: text on a terminal, otherwise JSON or the bare id. Nothing is discarded.
+# The ledger is that of the working directory, or IC_DB. Some functions call `ic` twice, so use IC_DB
 # rather than a `--db` among the arguments.
 #
 # Exit codes are those of `ic`: 0 done, 1 an expected no, 2 failure, 3 usage or no such thing,
@@ -50,7 +50,7 @@ _intercore_is_option() {
     esac
 }
 
-# _intercore_value NAME TEXT: 3 if TEXT stands for NAME but looks like an option.
+# _intercore_value NAME TEXT: 3 if TEXT is given for NAME but looks like an option.
 _intercore_value() {
     if _intercore_is_option "$2"; then
         printf "%s: %s stands where %s belongs; give %s (or '') first, then options\n" \
@@ -64,7 +64,7 @@ intercore_available() {
     local report status=0
     _intercore_need 0 '' || return
     report=$(_intercore health) || status=$?
-    # A sound ledger is no news; the report on a damaged one is.
+    # The report is printed only for a damaged ledger: callers test the status, and their output must stay clean.
     [[ $status -eq 0 || -z $report ]] || printf '%s\n' "$report" >&2
     return "$status"
 }
@@ -95,7 +95,7 @@ intercore_run_phase() {
     _intercore run phase "$@" -- "$run"
 }
 
-# intercore_run_advance RUN [ARG...]: one phase forward, unless another caller moves the run meanwhile.
+# intercore_run_advance RUN [ARG...]: one phase forward, unless another caller moves the run first.
 intercore_run_advance() {
     _intercore_need 1 'RUN [ARG...]' "$@" || return
     if ! command -v jq >/dev/null; then
@@ -110,7 +110,7 @@ intercore_run_advance() {
     _intercore run advance --expect-phase="${state#* }" "$@" -- "${state%% *}"
 }
 
-# intercore_run_skip RUN PHASE REASON [ARG...]: mark a phase ahead to be passed over.
+# intercore_run_skip RUN PHASE REASON [ARG...]: mark a later phase as skipped.
 intercore_run_skip() {
     _intercore_need 3 'RUN PHASE REASON [ARG...]' "$@" || return
     _intercore_value REASON "$3" || return
@@ -159,9 +159,9 @@ intercore_run_rollback_dry() {
     _intercore run rollback --to-phase="$phase" --dry-run "$@" -- "$run"
 }
 
-# intercore_run_code_rollback RUN [PHASE] [ARG...]: which commits and files came of which dispatch
-# (with PHASE: of that phase, since the run came to it; with '' --to-phase=PHASE: after it), as JSON. Git is not run. To take
-# them all back, newest first, merges included: git revert --no-edit -m 1 SHA..., with the SHAs of
+# intercore_run_code_rollback RUN [PHASE] [ARG...]: the commits and files of each dispatch, as JSON
+# (with PHASE: of that phase, since the run came to it; with '' --to-phase=PHASE: after it). Git is not run. To revert
+# them all, newest first, merges included: git revert --no-edit -m 1 SHA..., with the SHAs of
 #     intercore_run_code_rollback RUN '' --to-phase=PHASE | jq -r '.revert_order[]'
 intercore_run_code_rollback() {
     _intercore_need 1 'RUN [PHASE] [ARG...]' "$@" || return
@@ -172,7 +172,7 @@ intercore_run_code_rollback() {
     _intercore run rollback --layer=code ${phase:+"--phase=$phase"} --format=json "$@" -- "$run"
 }
 
-# intercore_dispatch_create RUN [TYPE] [NAME] [ARG...]: hand work out to an agent; print the id of the dispatch.
+# intercore_dispatch_create RUN [TYPE] [NAME] [ARG...]: create a dispatch for an agent; print its id.
 intercore_dispatch_create() {
     _intercore_need 1 'RUN [TYPE] [NAME] [ARG...]' "$@" || return
     _intercore_value RUN "$1" || return
@@ -255,8 +255,8 @@ intercore_dispatch_list() {
 # the empty tree) if the branch had no commit then, and all of HEAD is recorded.
 #
 # Merges are followed along their first parent: a merge is one commit, whose files are all that it
-# brought in. So each commit is one step of the branch and can be reverted by itself, and commits
-# that were merged in from elsewhere are not claimed as the dispatch's own.
+# brought in. So each commit is one step of the branch and can be reverted by itself, and merged
+# commits of other branches do not count as the dispatch's own.
 intercore_dispatch_record_git() {
     _intercore_need 2 'DISPATCH BASE [HEAD] [ARG...]' "$@" || return
     local dispatch=$1 base=$2 head=${3:-HEAD} range log
@@ -265,7 +265,7 @@ intercore_dispatch_record_git() {
     _intercore_value BASE "$base" || return
     _intercore_value HEAD "$head" || return
     range=$(_intercore_git_range "$base" "$head") || return
-    # All of git's answer before any of it is recorded: what fails half-way records nothing.
+    # Read all of git's answer first: if git fails in the middle, nothing is recorded.
     log=
     if [[ -n $range ]]; then
         log=$(_intercore_git_log "$range") || return
@@ -280,8 +280,8 @@ _intercore_git_range() {
         printf '%s..%s\n' "$base" "$head"
         return
     fi
-    # Without a base git would read `..HEAD` as HEAD..HEAD. A branch yet unborn has nothing to list;
-    # anything else that is wrong with HEAD is for git log to say.
+    # Without a base git would read `..HEAD` as HEAD..HEAD. A branch without a commit has nothing to list.
+    # Any other fault of HEAD is reported by git log.
     if [[ $head == HEAD ]]; then
         git rev-parse --verify --quiet HEAD >/dev/null || status=$?
         if [[ $status -eq 1 ]] && git symbolic-ref --quiet HEAD >/dev/null; then
@@ -303,14 +303,14 @@ _intercore_git_log() {
 
 # intercore_checkpoint_message CONVERSATION MESSAGE [ARG...]: capture the working tree before an agent answers; print the id.
 #
-# For a hook that fires when somebody has sent a message: `ic checkpoint undo`, or a restore of the id, takes back
-# whatever the answer changes.
+# For a hook that runs when a person has sent a message: `ic checkpoint undo`, or a restore of the id, undoes
+# what the answer changes.
 intercore_checkpoint_message() {
     _intercore_need 2 'CONVERSATION MESSAGE [ARG...]' "$@" || return
     _intercore_value CONVERSATION "$1" || return
     local conversation=$1 message=$2
     shift 2
-    # A message may be empty or long; what stands first tells people enough.
+    # A message may be empty or long; its beginning is enough to recognise it.
     message=${message:0:2000}
     if [[ $message == *[![:space:]]* ]]; then
         set -- --message="$message" "$@"
@@ -341,8 +341,8 @@ intercore_events_tail() {
     _intercore events tail "$@"
 }
 
-# sprint_rollback SPRINT PHASE [REASON]: take a sprint back, then tell the caller's own trackers:
-# `phase_set SPRINT PHASE "Rolled back: REASON"` and `checkpoint_clear`, where these are defined.
+# sprint_rollback SPRINT PHASE [REASON]: roll a sprint back, then call the caller's own trackers, if they are defined:
+# `phase_set SPRINT PHASE "Rolled back: REASON"` and `checkpoint_clear`.
 # SPRINT is a run (`@`, an id, its last digits, scope:ID), or else a scope id.
 sprint_rollback() {
     _intercore_need 2 'SPRINT PHASE [REASON]' "$@" || return
@@ -355,7 +355,7 @@ sprint_rollback() {
     case $sprint in
     @ | scope:*) ;;
     *)
-        # Only these two answers mean "not a run". Any other comes again from the rollback itself.
+        # Only these two answers mean "not a run". The rollback itself reports every other one again.
         if ! answer=$(_intercore run phase --json -- "$sprint" 2>&1 >/dev/null); then
             case $answer in
             *'"code":"run_not_found"'* | *'"code":"invalid_reference"'*) run=scope:$sprint ;;
@@ -364,8 +364,8 @@ sprint_rollback() {
         ;;
     esac
     _intercore run rollback --to-phase="$phase" ${reason:+"--reason=$reason"} -- "$run" || return
-    # Called plainly, so that `set -e` holds inside them if the caller uses it. Otherwise the second
-    # hears of the rollback even if the first failed: the run is back.
+    # The trackers are not called in a condition, so that `set -e` applies inside them if the caller uses it.
+    # Without `set -e` the second is called even if the first failed: the run is rolled back already.
     if declare -F phase_set >/dev/null; then
         phase_set "$sprint" "$phase" "Rolled back: $reason"
         status=$?

@@ -3,10 +3,10 @@
 #
 #     scripts/notices.sh [TARGET]        TARGET is a platform as rustc names it; without one, this machine
 #
-# It reads Cargo.lock and the sources that cargo has downloaded. Crates that only run while it is built are not listed. A text that
-# several crates share stands once. Needs cargo and jq.
+# It reads Cargo.lock and the sources that cargo has downloaded. Crates that only run during the build are not listed. A text that
+# several crates share is printed once. Needs cargo and jq.
 
-# Markdown and programs of jq stand in single quotes.
+# Markdown and programs of jq are in single quotes.
 # shellcheck disable=SC2016
 set -euo pipefail
 

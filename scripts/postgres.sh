@@ -6,8 +6,8 @@
 #     scripts/postgres.sh stop DIR [fast|immediate]
 #     scripts/postgres.sh has                              # whether PostgreSQL and PgBouncer are here
 #
-# Needs the programs of PostgreSQL 15 or newer: in PATH, or where Debian puts them. PostgreSQL refuses to run as root; then it runs as the
-# user postgres, or as nobody.
+# Needs the programs of PostgreSQL 15 or newer: in PATH, or where Debian puts them. PostgreSQL refuses to run as root. So root starts it
+# as the user postgres, or without one as the user without rights.
 set -euo pipefail
 
 bin() {
@@ -17,7 +17,7 @@ bin() {
     echo "$found"
 }
 
-# As somebody who is not root.
+# Runs a command as another user than root.
 as_user() {
     if [ "$(id -u)" -ne 0 ]; then
         "$@"
@@ -42,6 +42,7 @@ case $verb in
         initdb=$(bin initdb) ctl=$(bin pg_ctl)
         if [ ! -d "$dir/data" ]; then
             mkdir -p "$dir/data" "$dir/socket"
+            # The server's user must be able to enter the directory, whatever the umask is.
             chmod 755 "$dir"
             if [ "$(id -u)" -eq 0 ]; then
                 chown "$(as_user id -u):$(as_user id -g)" "$dir" "$dir/data" "$dir/socket"

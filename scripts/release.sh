@@ -5,10 +5,10 @@
 #     scripts/release.sh --program
 #
 # Makes ic-VERSION-TARGET.tar.gz and SHA256SUMS in DIR (target/dist), and prints the path of the first.
-# --binary packs a program that is built already; otherwise it is built, with the profile `release`.
-# It needs nothing of the system that it runs on: the C library is linked in.
-# --program builds the program alone, and prints its path.
-# What is packed is unpacked and tried before it gets its name. Nothing else is left behind.
+# --binary packs a program that is built already; otherwise the script builds it, with the profile `release`.
+# The program needs no library of the system that it runs on: the C library is linked in.
+# --program only builds the program, and prints its path.
+# The archive is unpacked and tested before it gets its name. Nothing else is left behind.
 #
 # The same commit, compiler and system give the same bytes: names are sorted, owners are 0, and times
 # are SOURCE_DATE_EPOCH or that of the last commit.
@@ -59,7 +59,7 @@ epoch=${SOURCE_DATE_EPOCH:-$(in_git log -1 --format=%ct || true)}
 
 target=$(rustc -vV | sed -n 's/^host: //p')
 
-# The program: prints its path.
+# Builds the program and prints its path.
 build() {
     local commit
     if commit=$(in_git rev-parse --short=12 HEAD); then
@@ -68,23 +68,23 @@ build() {
     fi
     IC_BUILD_DATE=$(date -d "@$epoch" +%F)
     export IC_BUILD_DATE
-    # Where it was built is no part of it.
+    # Paths of the build machine would make the bytes differ from those of another machine.
     RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$root=/ic --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
-    # Nothing unwinds: a panic ends the process.
+    # No unwind tables: the profile aborts on a panic.
     RUSTFLAGS+=' -C force-unwind-tables=no -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs'
-    # Rust starts a program in another directory by this function where there is one, and forks, which copies every page table, where there is
-    # none. It only asks whether it is linked in, which in a static program nothing else sees to.
+    # To start a program in another directory, Rust uses this function if it is linked in; otherwise it forks, which copies every page
+    # table. Nothing else in a static program refers to the function, so the linker must be told to include it.
     RUSTFLAGS+=' -C link-arg=-Wl,-u,posix_spawn_file_actions_addchdir_np'
-    # What only the linker of Rust for this target knows: functions that are the same become one.
+    # Only the linker that Rust uses for this target knows this flag: it merges identical functions.
     [[ $target != x86_64-unknown-linux-gnu ]] || RUSTFLAGS+=' -C link-arg=-Wl,--icf=all'
     export RUSTFLAGS
-    # With a target, the flags are not those of what runs while it is built.
+    # With a target, cargo does not apply the flags to build scripts and macros, which run during the build.
     (cd -- "$root" && cargo build --release --locked --target "$target" -p ic --bin ic \
         --message-format=json-render-diagnostics) |
         jq -r 'select(.reason == "compiler-artifact" and .target.name == "ic" and .executable) | .executable'
 }
 
-# The files of the release, in $1.
+# Puts the files of the release into the directory $1.
 fill() {
     local name=$1 page
     install -Dm 755 -- "$binary" "$name/bin/ic"
@@ -106,7 +106,7 @@ fill() {
     find "$name" -type f ! -path '*/bin/ic' -exec chmod 644 {} +
 }
 
-# Unpacks the archive $1 elsewhere and tries what is in it.
+# Unpacks the archive $1 elsewhere and tests its content.
 try() {
     local place=$work/try pages
     mkdir -p "$place/home"
@@ -116,7 +116,7 @@ try() {
     export HOME=$place/home PATH=$place/$name/bin:$PATH
     unset IC_DB IC_CONFIG IC_DISPATCH IC_FORMAT
     [[ $(ic version --json | jq -r .version) == "$version" ]]
-    # The manual and the completions are those of this very program.
+    # The packed manual and completions must be those of this program.
     pages=$(ic man share/man/man1 --json | jq -r '.written | length')
     [[ $pages -eq 0 ]]
     ic completions bash | cmp - share/bash-completion/completions/ic
@@ -146,7 +146,7 @@ name=ic-$version-$target
 (cd -- "$work" && fill "$name")
 tar --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mtime="@$epoch" \
     -C "$work" -cf - "$name" | gzip -9n >"$work/$name.tar.gz"
-# Not in a condition, so that `set -e` holds in it.
+# Bash ignores `set -e` in a condition, so this is not in one.
 (try "$work/$name.tar.gz")
 
 out=${out:-${CARGO_TARGET_DIR:-$root/target}/dist}

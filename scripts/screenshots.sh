@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes the pictures of docs/UI.md anew: of a small project with a story, in headless Chromium.
+# Makes the pictures of docs/UI.md again, from a small project with a story, in headless Chromium.
 #
 #     scripts/screenshots.sh
 #
-# IC=PROGRAM shows that one, else it is built.
+# IC=PROGRAM uses that program; otherwise ic is built.
 set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A story told to real coding agents, with a model of our own and without a network: prompts are recorded, undone and refused.
+# Tests real coding agents with a scripted model and without a network: prompts are recorded, undone and refused.
 #
 #     scripts/test-clients.sh [CLIENT...]        claude-code codex gemini copilot opencode
 #     scripts/test-clients.sh --install [CLIENT...]        installs them, and tests nothing
 #
-# Before them the MCP server is called by two clients that are no agents: the Python package mcp and the inspector. The clients come
-# from npm and pip into target/clients and are kept there. Eight minutes for all of it, installing included: what has not begun by then is
-# skipped by name. IC=PROGRAM tries that one, else it is built.
+# First two clients that are not agents call the MCP server: the Python package mcp and the inspector. The clients come from npm and pip
+# into target/clients and are kept there. All of it may take eight minutes, installing included: clients that have not begun by then are
+# skipped by name. IC=PROGRAM tests that program; otherwise ic is built.
 set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
@@ -29,7 +29,7 @@ skip() {
     printf 'scripts/test-clients.sh: skipped: %s: %s\n' "$1" "$2"
 }
 
-# Node 20 or newer; an older one is left as it is, and a newer one comes from npm.
+# Whether Node is 20 or newer. An older Node of the system is not touched: a newer one comes from npm.
 node_is_new() {
     local version
     version=$(node --version 2>/dev/null) || return 1
@@ -93,7 +93,7 @@ inspector() {
     return "$status"
 }
 
-# inspected MODULES PROJECT: what the inspector lists and is answered.
+# inspected MODULES PROJECT: checks what the inspector lists, and the answers that it gets.
 inspected() {
     local modules=$1 project=$2 ic asked
     ic=$(realpath -- "$program")

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The page of `ic ui` in Chromium: looked at, undone and redone, with the keys alone, without a script, in both themes, narrow and wide;
-# axe finds nothing.
+# Tests the page of `ic ui` in Chromium: views, undo and redo, with the keys alone, without a script, in both themes, narrow and wide.
+# axe must find nothing.
 #
 #     scripts/test-ui.sh [--long]
 #     scripts/test-ui.sh --install        installs what it needs, and tests nothing
 #
 # Chromium comes from the system's packages, playwright-core and axe-core from npm into target/ui, where pictures of all pages are left.
-# What is not there is skipped by name. --long: a browser follows for 30 minutes. IC=PROGRAM tries that one, else it is built.
+# Without one of them the test is skipped, and names it. --long: a browser follows for 30 minutes. IC=PROGRAM tests that program; otherwise ic
+# is built.
 set -euo pipefail
 
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
@@ -27,7 +28,7 @@ tools_for_the_page || skip "$missing"
 [[ ${1:-} != --install ]] || exit 0
 
 page_of_the_story
-# Something that an undo of the newest point takes away.
+# Work that an undo of the newest point removes.
 export HOME=$home GIT_CONFIG_GLOBAL=/dev/null
 last=$(cd -- "$project" && "$program" dispatch create "$run" --name 'The last thing')
 (cd -- "$project" && "$program" dispatch start "$last" && printf 'late\n' >late.txt && "$program" dispatch complete "$last") >/dev/null

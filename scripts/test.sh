@@ -3,13 +3,13 @@
 #
 #     scripts/test.sh [--server | --no-doc] [--long] [ARG...]
 #
-# --server runs tests of whole projects with their ledgers on a private PostgreSQL server instead of in a file, through PgBouncer where that
-# is installed: a part of them, or with --long all but those of tests/sqlite_only.txt, in four ways.
+# --server runs tests of whole projects with their ledgers on a private PostgreSQL server instead of in a file, through PgBouncer if that
+# is installed: a part of the tests, or with --long all except those of tests/sqlite_only.txt, in four ways.
 # --no-doc leaves out the examples in documentation.
-# --long runs the campaigns (crashes, kills, damage, crowds, properties) at length and goes on after a failure: before every
-# statement instead of every few, and by chance for 40 seconds each (IC_TEST_SECONDS=N: for N seconds). About half an hour on 2
-# cores after the build. At the end it prints what each came to, and the one seed that it chose for all of them;
-# IC_TEST_SEED=N repeats what chance decided.
+# --long runs the campaigns (crashes, kills, damage, crowds, properties) at length and continues after a failure: before every
+# statement instead of every few, and random tests for 40 seconds each (IC_TEST_SECONDS=N: for N seconds). That takes about half an
+# hour on 2 cores after the build. At the end it prints the figures of each campaign, and the seed that it chose for all of them;
+# IC_TEST_SEED=N repeats the random choices.
 # ARG... go to the test runner: cargo-nextest if it is installed, otherwise cargo test. NEXTEST_TEST_THREADS says how many tests run at once.
 set -euo pipefail
 
@@ -24,11 +24,11 @@ if [[ -n $missing ]]; then
     exit 3
 fi
 
-# Two tests a core: half of their time they wait for flushes, locks and child processes.
+# Two tests for each core: they wait half of their time for flushes, locks and child processes.
 export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) * 2))}"
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$NEXTEST_TEST_THREADS}"
 
-# The server that is to be stopped, and the file of figures that is to be shown.
+# Stops the server, and shows the figures.
 at_end() {
     if [[ -n ${server_directory:-} ]]; then
         bash scripts/postgres.sh stop "$server_directory/server" immediate || true
@@ -40,7 +40,7 @@ at_end() {
 }
 trap at_end EXIT
 
-# What each campaign came to, and how to have them again.
+# The figures of each campaign, and how to repeat them.
 end_of_campaigns() {
     printf '\nscripts/test.sh: what the campaigns came to:\n\n' >&2
     LC_ALL=C sort -- "$IC_TEST_FIGURES" | expand -t 110 >&2
@@ -70,14 +70,14 @@ if [[ ${1:-} == --long ]]; then
     export IC_TEST_FIGURES
 fi
 if [[ -n ${IC_TEST_SEED:-} ]]; then
-    # What proptest makes is of the same seed.
+    # proptest uses the same seed.
     export PROPTEST_RNG_SEED="${PROPTEST_RNG_SEED:-$IC_TEST_SEED}"
 fi
 
 # The tests whose ledgers can be on a server, in the words of the test runner.
 of_server() {
     local binary path all
-    # What every verb does and says, what consumers are promised, and crowds.
+    # Every verb and its output, the promises for consumers, and crowds.
     all='(package(ic) & (binary(=cli) & test(/^(verbs|consumers|cursors|gates|late|redaction)::/)'
     all+=' | binary(=concurrency)))'
     if [[ -n ${IC_TEST_LONG:-} ]]; then
@@ -93,12 +93,12 @@ of_server() {
     printf '%s' "$all"
 }
 
-# Runs them with their ledgers on a private server: through the pooler, each write transaction twice, the first time in vain, as where another
-# one was in its way. With --long also directly; as a role that can neither delete nor change tables; and serializable, with others in the way.
+# Runs them with their ledgers on a private server, through the pooler. Each write transaction is made twice; the first is discarded, as after a
+# conflict with another one. With --long also directly; as a role that can neither delete nor change tables; and serializable, with conflicting transactions.
 on_a_server() {
     local direct pooled failed=0
     server_directory=$(mktemp -d)
-    # The server is another user's where this one is root.
+    # If root runs this script, the server runs as another user, who must be able to enter the directory.
     chmod 711 "$server_directory"
     direct=$(bash scripts/postgres.sh start "$server_directory/server")
     if ! pooled=$(bash scripts/postgres.sh pool "$server_directory/server"); then
@@ -126,7 +126,7 @@ leg() {
         shift
     done
     shift
-    # With --long the other ways are tried after a failure, too.
+    # With --long the other ways are tested even after a failure.
     env "${settings[@]}" cargo nextest run --locked "${go_on[@]}" -E "$(of_server)" "$@" || failed=1
 }
 
@@ -137,10 +137,10 @@ if [[ -n $server ]]; then
 fi
 
 if command -v cargo-nextest >/dev/null; then
-    # nextest knows no doctests. They come first, so that its summary is the last thing to be read.
+    # nextest does not run doctests. They run first, so that the summary of nextest is at the end of the output.
     [[ -z $with_doc ]] || cargo test --workspace --doc --locked
     cargo nextest run --workspace --locked "${go_on[@]}" "$@"
 else
-    # It runs the examples anyway.
+    # cargo test runs the examples in documentation, too.
     cargo test --workspace --locked "${go_on[@]}" "$@"
 fi
