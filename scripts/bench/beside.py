@@ -1,4 +1,4 @@
-"""What other programs' work costs a capture: processes with many maps, and git commands that refresh the index."""
+"""How other programs slow a capture: processes with many maps, and git commands that refresh the index."""
 
 import contextlib
 import os
@@ -11,13 +11,13 @@ from hooks import Session
 
 PROCESSES, MAPS = 150, 800
 
-# Captures beside others may take so much of those without.
+# A capture beside other programs may take this multiple of one without them.
 BOUND = 1.1
 
 
 @contextlib.contextmanager
 def crowd(program, mapped):
-    """So many processes with so many maps each, until it ends."""
+    """PROCESSES processes with MAPS maps each, while the context is open."""
     with subprocess.Popen([program, str(PROCESSES), str(MAPS), mapped], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as processes:
         assert processes.stdout.readline() == b"ready\n"
         yield
@@ -25,7 +25,7 @@ def crowd(program, mapped):
 
 
 def maps(report, files):
-    """Files whose edits are older than two seconds: those of which a capture has to know whether they are mapped."""
+    """Files whose edits are older than two seconds: a capture must find out whether a process has them mapped."""
     with scratch() as home:
         tree = Tree(report.ic, home, files)
         program = os.path.join(home, "maps")
@@ -42,7 +42,7 @@ def maps(report, files):
             with crowd(program, program):
                 return ten_changed()
 
-        # What ends beside a sample would be a part of it.
+        # The crowd must be gone before the sample without it: processes that end would slow that one.
         pairs = [(beside(), ten_changed()) for _ in range(3 if report.quick else 15)]
         report.begin(f"a checkpoint of {files:,} files, 10 changed two seconds ago, beside {PROCESSES} processes with {MAPS} maps each",
                      "without them")
@@ -55,7 +55,7 @@ def refreshed(report, files):
         session = Session(report.ic, home, files)
         project = session.project
         index, paths = os.path.join(project.root, ".git", "index"), iter(project.paths[1:])
-        # As in most sessions, the tree is not clean: git need not be asked whether what is touched differs.
+        # As in most sessions, the tree is not clean: then a capture need not ask git whether the touched files differ.
         with open(project.paths[0], "a") as out:
             out.write("changed long ago\n")
 

@@ -1,6 +1,6 @@
 """Each step of checkpoints against a shadow git doing the same on the same tree, and how they grow.
 
-A shadow git is a repository whose directory lies elsewhere and whose work tree is the project: what other tools use for
+A shadow git is a repository whose directory is elsewhere and whose work tree is the project. Other tools use one for
 their checkpoints.
 """
 
@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 WHO = ["-c", "user.name=bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]
 
 
-# So many checkpoints a call of retention prunes at most.
+# A call of retention prunes at most this many checkpoints.
 PRUNED = 32
 
 
@@ -78,7 +78,7 @@ class Tree:
 
 
 def bare_looks(tree):
-    """What looks at each file once with two threads and does nothing else, and its seconds: no capture that does so takes less."""
+    """A program that only calls lstat on each file, with two threads: a lower bound for the seconds of a capture that does so."""
     program = os.path.join(tree.home, "lstats")
     subprocess.run(["cc", "-O2", "-pthread", "-o", program, os.path.join(HERE, "lstats.c")], check=True)
     paths = "\0".join(tree.paths) + "\0"
@@ -91,12 +91,12 @@ def bare_looks(tree):
 
 
 def settle(tree):
-    """What was touched lately is read again by both: lets them see it settled, as it is between an agent's steps."""
+    """Lets both sides see the files as settled, as between an agent's steps: both read recently touched files again."""
     time.sleep(2.2)
     tree.ic("checkpoint", "create"), tree.git("add", ".")
 
 
-# What may cost at most so much of what a shadow git takes: with nothing changed, with ten files changed, and restoring ten.
+# By the number of files, the highest ratios to a shadow git: with nothing changed, with ten files changed, and restoring ten.
 BOUNDS = {2_000: (0.6, 0.6, 0.6), 10_000: (0.45, 0.55, 0.6), 100_000: (0.4, 0.4, 0.35)}
 
 
@@ -151,9 +151,9 @@ def compare(report, files):
 
 
 def retention(report, files):
-    """What retention adds to a capture when it prunes as many checkpoints as one call may, beside a capture with nothing to prune.
+    """The cost of retention: a capture that prunes as many checkpoints as one call may, against one with nothing to prune.
 
-    The content goes with a sweep in the background, once an hour: the first call makes it, before anything is timed.
+    A sweep in the background removes the content, once an hour. The first call makes it, before anything is timed.
     """
     with scratch() as home:
         tree = Tree(report.ic, home, files)
@@ -162,7 +162,7 @@ def retention(report, files):
 
         def keeping(age):
             with open(settings, "w") as out:
-                # Two lines of one length: the file differs in its bytes alone, and the walk of both sides is the same.
+                # Both lines have the same length, so that the walk of both sides costs the same.
                 out.write(f"rollback: {{retention: {{max-age: {age}, keep-last: 1}}}}\n")
 
         def with_work(_):
@@ -172,7 +172,7 @@ def retention(report, files):
             keeping("1ms")
             before = tree.kept()
             sample = tree.ic(*create)
-            # Whatever is timed was done: one came, and as many went as a call prunes.
+            # The timed call must have done its work: one checkpoint was added, and PRUNED were removed.
             assert tree.kept() == before + 1 - PRUNED, (before, tree.kept())
             return sample
 

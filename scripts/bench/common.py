@@ -1,4 +1,4 @@
-"""What the benchmarks share: whole processes that are timed in turn, and one report for the table, the page and the plots."""
+"""Shared by the benchmarks: whole processes that are timed in turn, and one report for the table, the page and the plots."""
 
 import dataclasses
 import os
@@ -13,7 +13,7 @@ ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": "/nonexistent", "G
 
 @dataclasses.dataclass
 class Sample:
-    """One process: its wall-clock seconds, its peak memory in MiB, what it printed, and its page faults and those of what it started."""
+    """One process: its wall-clock seconds, its peak memory in MiB, its output, and its page faults with those of its children."""
     seconds: float
     peak: float
     out: str
@@ -21,7 +21,7 @@ class Sample:
 
 
 def once(command, cwd=None, stdin=None, env=None):
-    """Runs one process to its end; a failure of it ends the benchmark."""
+    """Runs one process to its end. If it fails, the benchmark ends."""
     started = time.perf_counter()
     process = subprocess.Popen(
         command, env={**ENV, **(env or {})}, cwd=cwd, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
@@ -40,7 +40,7 @@ def once(command, cwd=None, stdin=None, env=None):
 
 
 def scratch():
-    """A directory of its own on a disk, not in memory: what is measured includes fsync."""
+    """A temporary directory on a disk, not in memory: the measured times must include fsync."""
     return tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp"))
 
 
@@ -51,7 +51,7 @@ def in_turn(rounds, mine, theirs):
 
 
 def spread(values):
-    """Median, and the quartiles; with few samples the least and the greatest."""
+    """The median and the quartiles; with fewer than four samples the least and the greatest value."""
     middle = statistics.median(values)
     if len(values) < 4:
         return middle, min(values), max(values)
@@ -87,14 +87,14 @@ class Plot:
 
 
 class Report:
-    """Collects the rows and prints each as soon as it is known."""
+    """Collects the rows and prints each at once."""
 
     def __init__(self, ic, quick):
         self.ic, self.quick = os.path.abspath(ic), quick
         self.rows, self.plots, self.section = [], [], ""
 
     def begin(self, section, against):
-        """A new part of the table: what is measured, and what stands in the column of the other side."""
+        """Begins a part of the table: what is measured, and the heading of the column of the other side."""
         self.section = f"{section} against {against}" if against else section
         print(f"\n{self.section}\n{'':<54} {'ic, ms':>26} {against + ', ms' if against else '':>30} {'':>9}", flush=True)
 
@@ -119,7 +119,7 @@ class Report:
 
     def _row(self, name, mine, theirs, value, figure, limit, unit):
         bound = "" if limit is None else f"<= {limit}{unit}" if limit >= 0 else f">= {-limit}{unit}"
-        # A quick run is too small to be held to the bounds, which are set for the full sizes.
+        # The bounds are set for the full sizes, so a quick run is not checked against them.
         verdict = "" if limit is None or self.quick else ("ok" if value <= limit else "OVER")
         self.rows.append(Row(self.section, name, mine, theirs, figure, bound, verdict))
         print(f"{name:<54} {mine:>26} {theirs:>30} {figure:>11}  {bound:>10} {verdict}", flush=True)

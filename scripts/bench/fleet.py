@@ -1,4 +1,4 @@
-"""A ledger on a server, against one in a file: near, at a distance, and with many writers. Skipped where PostgreSQL is missing."""
+"""A ledger on a server, against one in a file: near, at a distance, and with many writers. Skipped if PostgreSQL is missing."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from common import ENV, in_turn, once, scratch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WRITERS = 8
-# Of the way there and back.
+# In seconds, of a round trip.
 DISTANCE = 0.001
 
 
@@ -28,7 +28,7 @@ class Server:
         self.socket = os.path.join(directory, "socket")
 
     def call(self, *words):
-        # Into files: the server keeps open what its starter had.
+        # Output goes into files: the server inherits the descriptors, and a pipe would stay open as long as it runs.
         command = ["bash", self.script, words[0], self.directory, *words[1:]]
         with open(f"{self.directory}.out", "w+") as out, open(f"{self.directory}.err", "w+") as err:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
@@ -55,7 +55,7 @@ class Server:
 
 
 class Distance:
-    """A way to a server's socket that takes DISTANCE there and back; `port` is its end here."""
+    """A proxy to a server's socket whose round trip takes DISTANCE; `port` is its end here."""
 
     def __init__(self, path):
         self.path, self.listener = path, socket.create_server(("127.0.0.1", 0))
@@ -137,7 +137,7 @@ class Served:
 
 
 class Called:
-    """A process a call."""
+    """One process for each call."""
 
     def __init__(self, ledger, run):
         self.words, self.project = [ledger.ic_path, "--db", ledger.db, "run", "advance", run, "--no-checkpoint"], ledger.project

@@ -1,4 +1,4 @@
-"""Calls where a flush takes time, as on a laptop: slow_flush.c has the kernel hold each one up. What the program itself takes is in it."""
+"""Calls on a disk with slow flushes, as in a laptop: slow_flush.c makes the kernel delay each one. The times include the program's own work."""
 
 import os
 import random
@@ -10,7 +10,7 @@ from checkpoint import WHO, text
 from common import ENV, once, scratch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Seconds that a flush takes longer.
+# The delay of each flush, in seconds.
 DELAY = 0.003
 FILES = 100
 # At 3 ms.
@@ -45,7 +45,7 @@ class Project:
         self.run = once([report.ic, "run", "create", "--goal", "flush", "--phases", chain], cwd=self.root).out
 
     def call(self, *arguments):
-        """The seconds of a call, by the clock of who holds its flushes up."""
+        """The seconds of a call, as slow_flush measures them."""
         command = [self.slow, str(round(self.delay * 1e6)), self.ic_path, "run", *arguments]
         done = subprocess.run(command, cwd=self.root, env=ENV, capture_output=True, text=True)
         if done.returncode:
@@ -74,7 +74,7 @@ def bench(report):
         report.begin(f"flushes that take {1000 * report.flush:g} ms longer, a git repository of {FILES} files", "")
         for name, verb in verbs.items():
             verb()
-            # What was touched lately is looked at again: between an agent's steps it is settled.
+            # Recently touched files are read again; between an agent's steps they are settled.
             time.sleep(2.2)
             verb()
             limit = BOUNDS[name] if report.flush == 0.003 else None

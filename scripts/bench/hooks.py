@@ -11,11 +11,11 @@ from rollback import Project
 
 
 class Session:
-    """A git repository of so many files in which an agent works."""
+    """A git repository with `files` files, in which an agent works."""
 
     def __init__(self, ic, home, files):
         self.project = Project(ic, home, files, 0)
-        # `ic log` lists prompts where no run of a person's own is open.
+        # `ic log` lists prompts only if no run of a person is open.
         self.project.ic("run", "cancel", self.project.run)
         self.number = 0
 
@@ -38,7 +38,7 @@ class Session:
 
 
     def calls(self, count, after=lambda: None):
-        """One prompt with so many calls that change a file each."""
+        """One prompt with `count` calls, each of which changes a file."""
         self.number += 1
         self.hook("UserPromptSubmit", prompt=f"prompt {self.number}", prompt_id=f"p-{self.number}")
         for i in range(count):
@@ -58,7 +58,7 @@ def stored(path):
 
 
 def price(report):
-    """What a session takes in the store, beside a shadow git that keeps a tree after each call."""
+    """The space of a session in the store, compared with a shadow git that keeps a tree after each call."""
     prompts, calls, files = (5, 5, 200) if report.quick else (100, 10, 1_000)
     with scratch() as home:
         session = Session(report.ic, home, files)
@@ -79,12 +79,12 @@ def price(report):
             session.calls(calls, keep)
         report.begin(f"hooks: the price of {prompts} prompts with {calls} calls each, {files:,} files", "")
         grown = [stored(path) - was for path, was in zip((store, ledger, shadow), before)]
-        for name, size in zip(("the store", "of it the ledger", "a shadow git, as it is"), grown):
+        for name, size in zip(("the store", "of it the ledger", "a shadow git, without gc"), grown):
             report.figure(name, size, "MiB")
 
 
 def long_log(report):
-    """`ic log` over many prompts; of 20 calls each, 19 are copies in the ledger alone."""
+    """`ic log` over many prompts. Of the 20 calls of each, 19 are copies that only the ledger has."""
     prompts = 50 if report.quick else 1_000
     with scratch() as home:
         session = Session(report.ic, home, 100)

@@ -58,23 +58,23 @@ class Ledger:
 
     def __init__(self, report, directory, runs, events):
         self.ic_path, self.rounds = report.ic, 15 if report.quick else 50
-        # A project with nothing in it and without automatic checkpoints: those are measured by themselves.
+        # An empty project without automatic checkpoints, which have their own benchmark.
         self.project = os.path.join(directory, f"{runs}-{events}")
         os.mkdir(self.project)
         with open(os.path.join(self.project, ".ic.yaml"), "w") as out:
             out.write("rollback: {checkpointing: {auto: false}}\n")
-        # In a directory of its own: a copy beside a ledger would be lost with it, and is refused.
+        # In another directory: `ic backup` refuses a copy beside its ledger, because it would be lost together with it.
         os.mkdir(os.path.join(self.project, "ledger"))
         self.db = os.path.join(self.project, "ledger", "ic.db")
         self.other = os.path.join(directory, f"{runs}-{events}-shell.db")
         self.ic("init")
         grow(self.db, runs, events)
-        # A chain that is long enough for every advance, without gates.
+        # The chain has a phase for every advance, and no gates.
         chain = ",".join(f"p{i}" for i in range(4 * self.rounds))
         self.run = self.ic("run", "create", "--goal", "advance", "--phases", chain).out
         self.back = self.ic("run", "create", "--goal", "rollback", "--phases", "a,b,c").out
         self.ic("run", "advance", self.back)
-        # The file alone lacks what is in the log beside it.
+        # The file alone lacks the changes that are in its log.
         self.ic("backup", self.other)
         self.at = 0
 
@@ -144,7 +144,7 @@ def compare(report, ledger, runs, events):
 
 
 def daily(report, ledger, runs):
-    """What is typed every day, against the plainest look at a run."""
+    """Everyday commands, against the simplest query of a run."""
     report.begin(f"kernel, {runs:,} runs: at a glance", "run status")
     for name, verb in [("status", ledger.glance), ("log --limit 20", ledger.log)]:
         verb(-1), ledger.status(-1)
@@ -175,7 +175,7 @@ def streaming(report, directory):
     once([report.ic, "--db", db, "init"])
     run = once([report.ic, "--db", db, "run", "create", "--goal", "stream"]).out
     grow(db, 1, 100_000, run)
-    # Into a file: the reader of a pipe would be timed as well.
+    # Into a file: with a pipe, the time would include its reader.
     command = f'exec "$0" --db "$1" run events "$2" --format jsonl > "{directory}/out"'
     samples = [once(["sh", "-c", command, report.ic, db, run]) for _ in range(7)]
     report.begin("100,000 events", "")

@@ -39,7 +39,7 @@ def main():
     report = Report(ic, "--quick" in flags)
     report.flush = flush.DELAY
     for part in parts or PARTS:
-        # A process of its own: a child's peak memory counts that of whoever started it.
+        # Each part has its own process: the peak memory of a child includes that of its parent at the fork.
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             report = pool.submit(bench, part, report).result()
     if "--write" in flags:

@@ -13,7 +13,7 @@ LEFT, TOP, WIDTH, HEIGHT = 70, 46, 470, 270
 
 
 def write(report):
-    """The page, and one SVG for each plot. What was not measured this time stays as it is, with the day on which it was."""
+    """Writes the page, and one SVG for each plot. Sections that were not measured this time stay, with the day of their measurement."""
     os.makedirs(os.path.join(DOCS, "benchmarks"), exist_ok=True)
     page = os.path.join(DOCS, "BENCHMARKS.md")
     sections, plots = read(page)
@@ -36,7 +36,7 @@ def write(report):
 
 
 def read(page):
-    """The sections of the page as it is, by their titles, and its plots, by their names: the lines of each."""
+    """The lines of the current page: its sections by their titles, and its plots by their names."""
     sections, plots, into = {}, {}, []
     with open(page) as lines:
         for line in lines.read().splitlines():
@@ -55,7 +55,7 @@ def read(page):
 
 
 def figures(body):
-    """What the table of a section says, by the names of its rows."""
+    """The figures of a section's table, by the names of its rows."""
     found, column = {}, None
     for line in body:
         cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("|") else []
@@ -68,11 +68,11 @@ def figures(body):
 
 HEAD = """# Benchmarks
 
-Written by `bash scripts/bench.sh --write`; run it to get your own. Every figure is of whole processes, from start to exit, with
-a warm file cache and durable writes. Both sides of a line run in turn (A B A B ...), so that a machine whose speed drifts slows both;
-the ratio is the median of the ratios of the pairs, and what stands in brackets is the range from the first quartile to the third
-(of all samples, where there are three or fewer). A bound is what the design asks for; a line that misses its bound says so. What stands under
-"before" is the figure that the page had until then.
+`bash scripts/bench.sh --write` writes this page; run it to get your own figures. Every figure is of whole processes, from start to
+exit, with a warm file cache and durable writes. Both sides of a line run in turn (A B A B ...), so that a machine whose speed drifts
+slows both. The ratio is the median of the ratios of the pairs. Brackets have the range from the first quartile to the third, or of all
+samples if there are three or fewer. A bound is what the design asks for; a line that misses its bound says so. The column "before" has
+the previous figure of the page.
 """
 
 GROWS = "How cost grows"

@@ -40,7 +40,7 @@ class Application:
         return once([self.ic_path, *arguments], cwd=self.project)
 
     def fresh(self):
-        """Both databases as they were, and on the disk: the writes of the copy are not part of what is measured."""
+        """Restores both databases and syncs them: the writes of the copy must not be part of the measurement."""
         for path in (self.database, self.other):
             shutil.copy(self.pristine, path)
         os.sync()

@@ -51,7 +51,7 @@ class Project:
             subprocess.run(["sqlite3", self.database, sql], check=True)
 
     def work(self):
-        """What will be taken back: 100 files, half of them committed, the effects and the rows."""
+        """Makes what the rollback will undo: 100 files, half of them committed, the effects and the rows."""
         self.ic("run", "advance", self.run)
         changed = self.rng.sample(self.paths, 100)
         for i, path in enumerate(changed):
@@ -72,7 +72,7 @@ class Project:
         return [(kind, (int(at) - int(before)) / 1000) for (_, before), (kind, at) in zip(lines, lines[1:])]
 
     def by_hand(self):
-        """The same with the tools that are there: it knows what to undo, keeps nothing and cannot go on after a crash."""
+        """The same with the tools that are there: it knows what to undo, keeps nothing, and cannot resume after a crash."""
         deletes = "".join(f"DELETE FROM {table} WHERE created_at > 100;" for table in TABLES)
         script = ('i=0; while [ $i -lt 10 ]; do env true; i=$((i+1)); done; git reset -q --hard "$1"; '
                   'sqlite3 "$2" "PRAGMA synchronous=FULL; BEGIN IMMEDIATE; $3 COMMIT;"')
@@ -96,7 +96,7 @@ def bench(report):
                 steps.setdefault(kind, []).append(seconds)
             project.work()
             hands.append(project.by_hand().seconds)
-            # The run goes back as well; its layers find everything where it belongs.
+            # The run is rolled back, too; its layers find nothing to change.
             project.back("--yes", "--force")
         report.begin(f"rollback over every layer: {files:,} files, 100 changed, {EFFECTS} effects, {rows:,} rows", "doing it by hand")
         report.time("plan", plans, 0.3)

@@ -1,4 +1,4 @@
-/* Runs a program whose every flush takes so many microseconds longer, and prints the seconds from its start to its end.
+/* Runs a program, delays each of its flushes by a number of microseconds, and prints the seconds from its start to its end.
  *
  *     slow_flush MICROSECONDS PROGRAM [ARGUMENT...]
  *

@@ -1,4 +1,4 @@
-"""What is typed every day: undoing the last work and the work of one, and what the looks at the tree cost that this needs."""
+"""Everyday commands: undoing the last work and the work of one dispatch, and the cost of the captures that this needs."""
 
 import os
 import time
@@ -21,7 +21,7 @@ class Team:
             with open(path, "w") as out:
                 out.write("".join(f"line {n} of {path}\n" for n in range(LINES)))
         self.project.git("commit", "-qam", "lines")
-        time.sleep(2.2)  # What was touched lately is read again.
+        time.sleep(2.2)  # Recently touched files are read again.
         self.first, self.second = self.work("first", 5), self.work("second", 30)
 
     def work(self, name, line):

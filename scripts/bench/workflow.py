@@ -1,4 +1,4 @@
-"""What the executor adds to the commands of its steps, and what planning costs."""
+"""The cost of the executor beyond the commands of its steps, and the cost of planning."""
 
 import os
 import statistics
@@ -38,9 +38,9 @@ def bench(report):
         report.ratio("100 steps of `true`, without checkpoints", mine, theirs)
         added = statistics.median(a - b for a, b in zip(mine, theirs)) * 1000 / 100
         report.figure("added to a step", added, "ms", 15)
-        # A process that is forked, and not spawned, copies all page tables first: 500.
+        # A forked process copies all page tables first, which costs 500 faults; a spawned one does not.
         report.figure("a step and its shell", ic("workflow", "run", f"{home}/flow.yaml", "--json").faults / 100, "faults", 300)
-        # Most of the dense one is reading its 740 KB; looking for each need among all steps would take many times as long.
+        # For the dense workflow most of the time is reading its 740 KB. A search for each need among all steps would take many times as long.
         for name, what, bound in [("big", "plan of 1,000 steps", 50), ("dense", "the same with 112,740 needs", 150)]:
             planned, empty = in_turn(rounds, lambda _: ic("workflow", "validate", f"{home}/{name}.yaml", "--json"),
                                      lambda _: once([report.ic, "version"]))

@@ -1,8 +1,8 @@
-// The page in a real browser: looked at, undone and redone by keyboard alone, followed while others write, and read by axe.
+// Tests the page in a real browser: its views, undo and redo by keyboard alone, updates while others write, and the checks of axe.
 //
 //     node browser.mjs ROOM URL PROJECT RUN OUT       ROOM has node_modules with playwright-core and axe-core
 //
-// What it says is compared with the files of the project. The first thing that is not so ends it.
+// Compares what the page says with the files of the project. The first difference ends the test.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -24,7 +24,7 @@ const complaints = [];
 async function enter(options) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
-  // A page that is refused on purpose is a word of the network, and not of the page.
+  // The browser reports a deliberately refused request as an error of the network: that is not an error of the page.
   page.on("console", (message) => {
     if (message.type() === "error" && !message.text().includes("status of 4")) complaints.push(message.text());
   });
@@ -34,7 +34,7 @@ async function enter(options) {
   return { context, page };
 }
 
-// Every page without a finding of axe, in both themes, at the width of a telephone, of a desk and of a wall.
+// axe finds nothing on any page, in both themes, at the width of a telephone, a desktop and a large screen.
 async function looks() {
   const places = await addresses();
   let checked = 0;
@@ -85,7 +85,7 @@ async function addresses() {
   return places;
 }
 
-// In the browser: closes the dialog and types before anything is drawn, as a quick hand or a busy machine does. Is a line marked then?
+// In the browser: closes the dialog and types before anything is drawn, as with a fast user or on a busy machine. Is a line marked then?
 function typedAtOnce() {
   const dialog = document.getElementById("keys");
   dialog.showModal();
@@ -129,7 +129,7 @@ async function keys() {
   await page.keyboard.press("Enter");
   await page.getByText("It was undone itself").waitFor();
   assert.equal(has("late.txt"), true, "the file is back");
-  // On a line that cannot be undone the key means no other line.
+  // On a line that cannot be undone the key must not act on another line.
   await page.goto(at(`/runs/${run}`));
   const lines = await page.locator("[data-row]").count();
   for (let n = 0; n < lines && !(await page.evaluate(marked))?.isKept; n += 1) await page.keyboard.press("j");
@@ -145,7 +145,7 @@ async function keys() {
   await context.close();
 }
 
-// A line that comes above moves no mark to another line, whether the line has the focus or not.
+// A new line above must not move the mark to another line, whether the marked line has the focus or not.
 async function marks() {
   const { context, page } = await enter({});
   await page.goto(at(`/runs/${run}`));
@@ -162,7 +162,7 @@ async function marks() {
   await context.close();
 }
 
-// Without a script everything but live news works.
+// Without scripts everything works except live updates.
 async function plain() {
   const { context, page } = await enter({ javaScriptEnabled: false });
   await page.goto(at(`/runs/${run}`));
@@ -180,7 +180,7 @@ async function plain() {
   await context.close();
 }
 
-// A browser that follows: what others do appears by itself, and memory stays flat. SECONDS: how long.
+// A browser that follows: what others do appears without a reload, and memory does not grow. SECONDS: how long.
 async function follow(seconds) {
   const { context, page } = await enter({});
   await page.goto(at("/events"));

@@ -16,7 +16,7 @@ async function picture(name, place, options) {
   await page.waitForURL(at("/"));
   await page.goto(at(typeof place === "string" ? place : await place(page)));
   await page.waitForTimeout(300);
-  // Where the project lies says nothing in a picture.
+  // The path of the temporary project would only confuse readers of the picture.
   await page.evaluate(() => document.querySelectorAll("dd.path").forEach((one) => { one.textContent = "/home/ann/shop"; }));
   await page.screenshot({ path: path.join(out, `${name}.png`) });
   await context.close();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A project with a story, to look at on the page of `ic ui`: a run that went wrong and was undone, dispatches beside each other, and
+# Makes a project with a story for the page of `ic ui`: a run that went wrong and was undone, dispatches at the same time, and
 # two sessions of an agent.
 #
 #     scripts/ui/story.sh IC DIRECTORY
@@ -24,7 +24,7 @@ commit() {
     git commit -q -m "$1"
 }
 
-# work NAME AGENT COMMAND: a dispatch that does something, and ends well.
+# work NAME AGENT COMMAND: a dispatch that runs the command and is completed.
 work() {
     local id
     id=$("$ic" dispatch create "$run" --name "$1" --agent-type "$2")
@@ -43,7 +43,7 @@ printf 'green tea,4\nblack tea,3\n' >prices.csv
 commit 'A shop'
 quietly "$ic" init
 
-# What an agent's hooks tell: a session with prompts and tool calls.
+# A session with prompts and tool calls, as an agent's hooks report it.
 tell() {
     printf '%s' "$2" | jq -c --arg cwd "$PWD" '. + {session_id: "5d1f0c1e-aaaa-4bbb-8ccc-0123456789ab", cwd: $cwd, transcript_path: "/nowhere/t.jsonl", permission_mode: "default"}' \
         | quietly "$ic" hook claude-code "$1"
@@ -69,14 +69,14 @@ writes src/colour.rs 'pub const RED: &str = "#c00";\n'
 writes src/list.rs 'pub fn list() -> Vec<(&'"'"'static str, f64, bool)> {\n    vec![("green tea", 4.76, true), ("black tea", 3.57, true)]\n}\n'
 tell Stop '{"hook_event_name": "Stop"}'
 
-# A run that reached its end.
+# A completed run.
 second=$("$ic" run create --goal 'Translate the shop into Chinese' --phases draft,done)
 run=$second
 quietly work 'Words of the menu' claude-code 'printf "綠茶\n紅茶\n" >menu.zh'
 quietly "$ic" run artifact add "$second" --path menu.zh
 quietly "$ic" run advance "$second"
 
-# A run in three phases, and a try at it that went wrong.
+# A run in three phases, with an attempt that went wrong.
 run=$("$ic" run create --goal 'Let customers pay by card' --phases plan,build,review,done)
 quietly work 'Write the plan' claude-code 'printf "1. A form for the card\n2. A receipt\n3. A test with a stolen card\n" >PLAN.md; commit "A plan"'
 quietly "$ic" run artifact add "$run" --path PLAN.md

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What the page is driven with: to be sourced.
+# Tools that drive the page. Source this file.
 
-# Sets target, room and chromium; if something is not there, missing says what.
+# Sets target, room and chromium; if a tool is missing, sets missing to a message.
 
 tools_for_the_page() {
     target=$(cargo metadata --format-version 1 --no-deps --locked | jq -r .target_directory)
@@ -21,13 +21,13 @@ tools_for_the_page() {
         timeout 180 npm install --silent --no-audit --no-fund --prefix "$room" playwright-core@1.65.1 axe-core@4.14.1 >/dev/null 2>&1 \
             || missing='npm gave no playwright-core and axe-core'
     fi
-    # Who sources this reads them.
+    # The sourcing script reads them.
     export target room chromium missing
     [[ -z $missing ]]
 }
 
-# Makes the project with a story below a directory of its own. Sets program (IC, else it is built), home, project and run; what stands there,
-# and a page that is served, go when the script ends.
+# Makes the project with a story below a temporary directory. Sets program (IC, or else a build), home, project and run. When the script ends,
+# the directory is removed and a served page is stopped.
 page_of_the_story() {
     program=${IC:-}
     if [[ -z $program ]]; then
