@@ -158,7 +158,8 @@ walk() {
         git commit -qm 'The first'
         "$IC" init >"$room/log"
         "$IC" run create --goal 'a shop' --phases a,b,c >>"$room/log"
-        # Recent edits are read again, so their functions would depend on the machine's speed. Edits are older than two seconds here, as most are in practice.
+        # A capture reads recent edits again, so the functions entered would depend on the machine's speed. Here edits are
+        # older than two seconds, as most are in practice.
         sleep 2.1
         entered status run status @
         entered advance run advance @

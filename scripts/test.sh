@@ -94,7 +94,8 @@ of_server() {
 }
 
 # Runs them with their ledgers on a private server, through the pooler. Each write transaction is made twice; the first is discarded, as after a
-# conflict with another one. With --long also directly; as a role that can neither delete nor change tables; and serializable, with conflicting transactions.
+# conflict with another one. With --long also directly; as a role that can neither delete nor change tables; and serializable, with
+# conflicting transactions.
 on_a_server() {
     local direct pooled failed=0
     server_directory=$(mktemp -d)
