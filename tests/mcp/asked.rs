@@ -56,7 +56,7 @@ fn a_no_that_comes_at_once_changes_nothing_and_answers_the_plan() {
         assert_eq!(notes.contains("If the person refused, do not"), says == "decline", "{notes}");
         assert!(notes.contains("expect_plan") && !notes.contains("did not approve"), "{notes}");
         client.tool("undo", json!({ "dry_run": true }));
-        assert_eq!(client.asked.len(), 1, "who wants only the plan asks nobody");
+        assert_eq!(client.asked.len(), 1, "a call for only the plan asks no person");
     }
 }
 
@@ -70,7 +70,7 @@ fn a_client_that_accepts_by_itself_carries_out_nothing() {
         let before = all(&world);
         let plan = client.tool("undo", json!({}));
         assert_eq!(plan["dry_run"], true, "{plan}");
-        assert!(all(&world) == before, "an empty form is nobody's yes");
+        assert!(all(&world) == before, "an empty form is no person's yes");
     }
     assert_eq!(client.asked.len(), 3);
 }
@@ -123,7 +123,7 @@ fn the_newer_era_is_answered_that_input_is_required() {
     assert!(notes.contains("did not approve") && !notes.contains("expect_plan"), "{notes}");
     assert!(all(&world) == before, "a no changes nothing");
     let forged = again("accept", &json!("0".repeat(64)));
-    assert_eq!(forged["isError"], true, "a plan that nobody was shown is not done: {forged}");
+    assert_eq!(forged["isError"], true, "a plan that no person was shown is not carried out: {forged}");
     assert!(all(&world) == before, "nothing was changed");
     let yes = again("accept", &wanted["requestState"]);
     assert_eq!(yes["structuredContent"]["status"], "rolled_back", "{yes}");

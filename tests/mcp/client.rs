@@ -35,7 +35,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client that can ask nobody.
+    /// A client that cannot ask its person.
     pub(crate) fn start(command: &mut Command, era: Era) -> Self {
         Self::with_capabilities(command, era, json!({}))
     }
@@ -107,7 +107,7 @@ impl Client {
         }
     }
 
-    /// The result of a request, or its error. Meanwhile the person is asked what the server asks.
+    /// The result of a request, or its error. While it waits, the person is asked what the server asks.
     pub(crate) fn ask(&mut self, method: &str, mut params: Value) -> Result<Value, Value> {
         self.next += 1;
         let id = self.next;

@@ -53,7 +53,7 @@ fn a_plan_that_changed_is_refused_and_the_new_one_shown() {
     spoiled(&world);
     let mut client = client(&world);
     let first = client.tool("undo", json!({ "point": "created" }));
-    // More is done meanwhile, on the command line.
+    // Between the two steps more is done, on the command line.
     spoiled(&world);
     let before = all(&world);
     let answer = client.call("undo", json!({ "point": "created", "expect_plan": hash_of(&first) }));

@@ -1,4 +1,4 @@
-//! What a command said, as the answer of a tool.
+//! Turns what a command printed into the answer of a tool.
 
 use ic_base::Diagnosis;
 use rmcp::ErrorData;
@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use crate::commands::Said;
 
-/// The answer. `page`: of a list that is read by pages, the most that a page holds.
+/// The answer of a call that succeeded. `page`: the most entries that a page of a list holds; `None` for what is no list.
 ///
-/// What is said beside a record is a part of it, `notes`: some clients hand their model the structured answer, and no text beside it.
+/// Warnings become its field `notes`: some clients hand their model the structured answer alone, and no text beside it.
 pub(crate) fn told(said: Said, page: Option<u32>) -> CallToolResult {
+    // A command that prints no JSON, such as a mermaid diagram, answers null, and its notes.
     let mut value: Value = serde_json::from_str(&said.json).unwrap_or_default();
     let mut notes = said.notes;
     if said.is_partly {
@@ -37,7 +38,7 @@ pub(crate) fn failed(error: &Diagnosis) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(escaped(&error_json(error)))])
 }
 
-/// The same where the protocol has no answer that is an error.
+/// The same error for a resource or a prompt, whose answer cannot carry one: the request itself fails.
 pub(crate) fn refused(error: &Diagnosis) -> ErrorData {
     let code = match error.kind() {
         ic_base::Kind::Usage => ErrorCode::INVALID_PARAMS,
@@ -55,7 +56,7 @@ fn error_json(error: &Diagnosis) -> Value {
     } })
 }
 
-/// As text. The controls that JSON allows as they are (U+007F to U+009F) are escaped, too.
+/// JSON text in which the control characters that JSON does not escape (U+007F to U+009F) are escaped, too.
 fn escaped(value: &Value) -> String {
     let mut text = String::new();
     for c in value.to_string().chars() {
@@ -68,12 +69,13 @@ fn escaped(value: &Value) -> String {
     text
 }
 
-/// Cuts what is more than a page, and says where the next page begins. Points of one event stay together: those of an event that was cut
-/// are all on the next page.
+/// Cuts a list after its first page, and returns where the next one begins. Points of one event stay together: if an event was cut, all its
+/// points are on the next page.
 fn next_before(entries: &mut Value, page: u32) -> Option<i64> {
     let entries = entries.as_array_mut().filter(|entries| entries.len() > page as usize)?;
     let seq = |entry: &Value| entry["seq"].as_i64();
     let cut = seq(&entries[page as usize])?;
+    // The reader asks for entries before a number, so an event whose points stood on both pages would lose the rest of them.
     entries.truncate(page as usize);
     // One event that fills a page alone would be the next page, too.
     if entries.first().and_then(seq).is_some_and(|first| first > cut) {

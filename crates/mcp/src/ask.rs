@@ -1,8 +1,8 @@
 //! Asking the person at the client whether a plan is to be carried out, where the client can ask.
 //!
-//! Older clients are sent a request; the newer era knows no requests to a client, and is answered that input is required: it calls again with
-//! the person's answer. What the call carries back is the hash of the plan, and no other plan is carried out; and when the person was asked,
-//! which decides no more than what the model is told.
+//! A client of an older protocol is sent a request. Newer protocols have no requests to a client: the answer says that input is required,
+//! and the client calls again with the person's answer. That call carries the hash of the plan, and no other plan is carried out. It also
+//! carries the time of the question, which decides only what the model is told.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use serde_json::Value;
 
-/// A person may look for so long.
+/// How long a person may take to answer.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// No person reads a plan and answers sooner: what comes sooner a client without one says by itself.
+/// No person reads a plan and answers sooner than this: a client that runs without one answers by itself.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// So much of a plan is shown: more is no question.
+/// The most bytes of a plan that are shown: a person does not read more than this in a dialog.
 const LONGEST: usize = 4000;
 
 /// What the request is called in an answer that wants input, and the one field of its form.
@@ -30,16 +30,16 @@ const APPROVE: &str = "approve";
 /// How the person at this client can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// By a request.
+/// The server sends the client a request, and waits for its answer.
     Request,
-    /// By an answer that wants input.
+/// The call is answered with a question; the client makes it again with the person's answer.
     Answer,
 }
 
 /// How the person at this client can be asked; `None`: not at all.
 pub(crate) fn way(context: &RequestContext<RoleServer>) -> Option<Way> {
     let asked = context.client_capabilities()?.elicitation?;
-    // Only a page is offered by a client that names that alone.
+// A client that names `url` alone can open a page for its person, and shows no form. One that names nothing shows forms.
     if asked.url.is_some() && asked.form.is_none() {
         return None;
     }
@@ -50,17 +50,17 @@ pub(crate) fn way(context: &RequestContext<RoleServer>) -> Option<Way> {
 /// What came of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// The person approved.
+/// The person accepted, and answered the question with yes.
     Yes,
-    /// The person did not.
+/// The person declined, answered no, or took longer than [`PATIENCE`].
     No,
-    /// The client declined at once.
+/// The client declined at once, so perhaps without asking a person.
     Declined,
     /// No person decided: at once it was cancelled, or an empty form was accepted.
-    Nobody,
+    Undecided,
 }
 
-/// Asks by a request.
+/// Sends the question as a request, and waits up to [`PATIENCE`] for the answer.
 pub(crate) async fn request(context: &RequestContext<RoleServer>, plan: &str) -> Decision {
     let asked = ServerRequest::ElicitRequest(question(plan));
     let options = PeerRequestOptions::with_timeout(PATIENCE);
@@ -69,6 +69,7 @@ pub(crate) async fn request(context: &RequestContext<RoleServer>, plan: &str) ->
         Ok(handle) => handle.await_response().await,
         Err(error) => Err(error),
     };
+    // A client that cannot answer, or breaks off, has approved nothing.
     let answer = match answer {
         Ok(ClientResult::ElicitResult(result)) => serde_json::to_value(result).unwrap_or_default(),
         _ => Value::Null,
@@ -76,16 +77,16 @@ pub(crate) async fn request(context: &RequestContext<RoleServer>, plan: &str) ->
     decision(&answer, began.elapsed() < AT_ONCE)
 }
 
-/// The answer that wants the person's. What comes back with it is the plan's hash, and when it was asked: `age` is how long the server runs.
+/// The answer that asks for input. The client sends its state back: the plan's hash and when it was asked. `age`: how long the server runs.
 pub(crate) fn input_required(plan: &str, hash: &str, age: Duration) -> InputRequiredResult {
     let requests = BTreeMap::from([(APPROVE.to_owned(), InputRequest::Elicitation(question(plan)))]);
     InputRequiredResult::new(Some(requests), Some(format!("{hash}@{}", age.as_millis())))
 }
 
-/// The hash of the plan that a person was to be shown, and what came of it; `None`: nobody was asked.
+/// The hash of the plan that a person was asked about, and the decision; `None` if this call answers no question.
 pub(crate) fn answered(request: &CallToolRequestParams, age: Duration) -> Option<(&str, Decision)> {
     let state = request.request_state.as_deref()?;
-    // What is not known to have come at once is a person's.
+// Without a time, the answer counts as a person's: taking a person's no for a client's would be the worse mistake.
     let (hash, asked) = state.split_once('@').unwrap_or((state, ""));
     let asked = asked.parse().ok().map(Duration::from_millis);
     let is_at_once = asked.and_then(|asked| age.checked_sub(asked)).is_some_and(|took| took < AT_ONCE);
@@ -100,7 +101,7 @@ fn question(plan: &str) -> ElicitRequest {
     } else {
         ""
     };
-    // A client that accepts by itself what it is asked sends an empty form: that is nobody's yes.
+// The field is required, because a client that accepts everything by itself sends an empty form: that is no approval of a person.
     let schema = ElicitationSchema::builder().required_bool_property(APPROVE, |approve| {
         approve.title("Carry out this plan").description("Yes carries it out. Otherwise nothing changes.")
     });
@@ -111,14 +112,14 @@ fn question(plan: &str) -> ElicitRequest {
     })
 }
 
-/// What an answer says. A yes is accepted, and the question is answered.
+/// The decision that an answer holds. Only a form that is accepted and has `approve: true` in it is a yes.
 fn decision(answer: &Value, is_at_once: bool) -> Decision {
     match (answer["action"].as_str(), answer["content"][APPROVE].as_bool()) {
         (Some("accept"), Some(true)) => Decision::Yes,
         (Some("accept"), Some(false)) => Decision::No,
         _ if !is_at_once => Decision::No,
         (Some("decline"), _) => Decision::Declined,
-        _ => Decision::Nobody,
+        _ => Decision::Undecided,
     }
 }
 
@@ -139,11 +140,11 @@ mod tests {
                 Decision::No,
             ),
             (json!({ "action": "decline" }), Decision::Declined, Decision::No),
-            (json!({ "action": "accept" }), Decision::Nobody, Decision::No),
-            (json!({ "action": "accept", "content": {} }), Decision::Nobody, Decision::No),
-            (json!({ "action": "accept", "content": { "approve": "true" } }), Decision::Nobody, Decision::No),
-            (json!({ "action": "cancel" }), Decision::Nobody, Decision::No),
-            (json!(null), Decision::Nobody, Decision::No),
+            (json!({ "action": "accept" }), Decision::Undecided, Decision::No),
+            (json!({ "action": "accept", "content": {} }), Decision::Undecided, Decision::No),
+            (json!({ "action": "accept", "content": { "approve": "true" } }), Decision::Undecided, Decision::No),
+            (json!({ "action": "cancel" }), Decision::Undecided, Decision::No),
+            (json!(null), Decision::Undecided, Decision::No),
         ] {
             assert_eq!((decision(&answer, true), decision(&answer, false)), (at_once, later), "{answer}");
         }

@@ -1,4 +1,4 @@
-//! The tools: what each is called, what it says of itself, and which command it is.
+//! The tools: their names, their descriptions, and the command that each one runs.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::inputs::{
 use crate::step::Step;
 use crate::words::Words;
 
-/// A tool.
+/// A tool that clients can list and call: one command under a name that an agent understands.
 pub(crate) struct Tool {
-    /// Its name. Clients put the server's before it: so it has none of its own.
+/// Its name, without a prefix such as `ic_`: clients put the server's name before it.
     pub(crate) name: &'static str,
     title: &'static str,
     about: &'static str,
@@ -27,33 +27,33 @@ pub(crate) struct Tool {
     read: fn(JsonObject, Option<&str>) -> Result<Call>,
 }
 
-/// What a client may tell its person of a tool.
+/// What a tool does to the project; clients decide by it whether they ask their person before a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// It changes nothing.
+/// It reads, and changes nothing.
     Reads,
     /// It adds to the record, each time it is called.
     Adds,
     /// It adds to the record; the same again changes nothing more.
     AddsOnce,
-    /// It undoes what was done.
+/// It undoes work, which may destroy files, and may run compensations.
     TakesBack,
 }
 
-/// A call of a tool.
+/// A call of a tool, with its arguments read and checked.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
-    /// Its command.
+/// The command that it runs, with its arguments.
     pub(crate) words: Words,
-    /// Of what is done in two steps, the one that is asked for.
+/// The step that is asked for, of a tool that first plans and then acts; `None` for every other tool.
     pub(crate) step: Option<Step>,
-    /// Of a list that is read by pages, the most that a page holds.
+/// The most entries of a page, for a list that is read by pages.
     pub(crate) page: Option<u32>,
-    /// What the tool takes.
+/// The arguments that the tool takes, to be named in an error.
     pub(crate) takes: Takes,
 }
 
-/// The arguments of a tool, by their schema: it is made where somebody is told of them.
+/// The arguments of a tool, by their schema. It is made only when an error names them: most calls need none.
 #[derive(Debug, Clone)]
 pub(crate) struct Takes(fn() -> Value);
 
@@ -64,7 +64,7 @@ impl Takes {
         format!("it takes: {}", names.collect::<Vec<_>>().join(", "))
     }
 
-    /// An error of a command line in the words of the tool: who calls it types no flags.
+/// Replaces a hint that names flags by one that names the tool's arguments: a model that calls a tool types no flags.
     pub(crate) fn explained(&self, error: Diagnosis) -> Diagnosis {
         let is_of_flags = error.get_hint().is_some_and(|hint| hint.contains("--help"));
         if error.code() == Code::Usage || is_of_flags { error.hint(self.hint()) } else { error }
@@ -197,7 +197,7 @@ pub(crate) fn named(name: &str) -> Option<&'static Tool> {
 }
 
 impl Tool {
-    /// As a client is told.
+/// The tool as clients list it: its description, its schemas, and what it does to the project.
     pub(crate) fn listed(&self) -> Listed {
         Listed::new(self.name, self.about, Arc::new(object((self.schema)())))
             .with_title(self.title)
@@ -237,7 +237,7 @@ fn read<I: Input>(arguments: JsonObject, own: Option<&str>) -> Result<Call> {
 }
 
 fn input_schema<I: Input>() -> Value {
-    // What may be left out is no required property: the schema of what is read.
+// The schema for reading: in one for writing, every property with a default would be required.
     let generator =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
     let mut schema = generator.into_root_schema_for::<I>().to_value();
@@ -250,7 +250,7 @@ fn input_schema<I: Input>() -> Value {
     schema
 }
 
-/// The schema of an answer of one of these shapes: an object, as the protocol wants it. A list stands in it as `entries`.
+/// The schema of an answer that has one of these shapes. The protocol wants an object, so a list becomes its property `entries`.
 fn output_schema(shapes: &[&str]) -> Value {
     let mut defined = Map::new();
     let mut parts: Vec<Value> = Vec::new();
@@ -281,7 +281,7 @@ fn output_schema(shapes: &[&str]) -> Value {
     schema
 }
 
-/// Clients warn of formats that they do not know, as of `uint`.
+/// Removes every `format`: clients warn of those that they do not know, such as `uint`.
 fn without_formats(schema: &mut Value) {
     match schema {
         Value::Object(object) => {

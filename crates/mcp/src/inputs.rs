@@ -17,12 +17,12 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema {
     /// The command that they mean. `own`: the dispatch on whose behalf the client works.
     fn words(&self, own: Option<&str>) -> Result<Words>;
 
-    /// Of what is done in two steps, the one that is asked for.
+/// The step that is asked for, of a tool that first plans and then acts; `None` for every other tool.
     fn step(&self) -> Option<Step> {
         None
     }
 
-    /// Of a list that is read by pages, the most that a page holds.
+/// The most entries of a page, for a list that is read by pages.
     fn page(&self) -> Option<u32> {
         None
     }
@@ -32,9 +32,9 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
-    /// It passes.
+/// The reviewed work is accepted.
     Pass,
-    /// It does not.
+/// The reviewed work has to be done again.
     Fail,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Log {
     /// Include what was rolled back, and rollbacks that were undone.
     #[serde(default)]
     all: bool,
-    /// At most so many entries, newest first.
+/// The most entries of a page, newest first.
     #[serde(default = "Log::usual_limit")]
     #[schemars(range(min = 1, max = 1000))]
     limit: u32,
@@ -82,6 +82,7 @@ impl Input for Log {
         }
         let words = Words::of(&["log"]).value_if("run", self.run.as_deref())?.switch("--all", self.all);
         let before = self.before.map(|seq| seq.to_string());
+        // The range in the schema binds no client, so it is checked above.
         // One more than a page holds says that there is another one.
         words.flag("--limit", &(self.limit + 1).to_string())?.flag_if("--before", before.as_deref())
     }
@@ -94,9 +95,10 @@ impl Input for Log {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Diff {
-    /// The older side: a point as log names it (`dispatch:ID`, `prompt:ID`, `step:NAME`, `phase:P`, `checkpoint:ID` or `checkpoint:NAME`, `created`).
+    /// The older side: a point as log names it (`dispatch:ID`, `prompt:ID`, `step:NAME`, `phase:P`, `checkpoint:ID` or `checkpoint:NAME`,
+    /// `created`).
     from: String,
-    /// The newer side, named the same way. Default: the working tree as it is now.
+/// The newer side, named the same way. Default: the working tree.
     to: Option<String>,
     /// The run of the points, where a point alone does not say it.
     run: Option<String>,
@@ -223,7 +225,7 @@ impl Input for RecordWork {
 pub(crate) struct Complete {
     /// The dispatch: an id, or the end of one. Default: the one that this client works for (IC_DISPATCH).
     dispatch: Option<String>,
-    /// What was done.
+/// A summary of what was done, for people and later agents.
     summary: Option<String>,
     /// The verdict of a review.
     verdict: Option<Verdict>,
@@ -242,7 +244,7 @@ impl Input for Complete {
     }
 }
 
-/// The dispatch that is named, else that of the environment.
+/// The dispatch that the call names, else `own`, the one of the environment. Errors: `invalid_reference` if there is neither.
 fn dispatch<'d>(named: Option<&'d str>, own: Option<&'d str>) -> Result<&'d str> {
     named.or(own).ok_or_else(|| {
         Diagnosis::new(Code::InvalidReference, "No dispatch was named, and this client works for none.")

@@ -1,11 +1,11 @@
-//! The Model Context Protocol: what an agent can ask of `ic`, and how it is answered.
+//! The server of the Model Context Protocol, by which agents call `ic`.
 //!
 //! A tool is a command of the command line under a name that an agent understands: its arguments become the command's words, the command's
-//! own parser reads them, and what the command prints as JSON is the answer. So there is no rule, no plan and no shape of its own here. What
-//! is here: the catalogue of tools, the two steps of what takes work back, and the protocol in both of its eras, by `rmcp`.
+//! own parser reads them, and what the command prints as JSON is the answer. So this crate has no rules, plans or JSON shapes of its own.
+//! It has the catalogue of tools, the two steps of undo and redo, and the protocol, older and newer, by `rmcp`.
 //!
-//! Calls are made one after the other, each as a process of the command line would make it: it opens the ledger anew, so that two servers and
-//! the command line can work on one ledger at once. A call that fails is an answer; only a client that goes away, or a signal, ends the server.
+//! Calls run one after the other, each as a process of the command line would run it: it opens the ledger anew, so that two servers and the
+//! command line can work on one ledger at once. A call that fails is an answer; only a client that goes away, or a signal, ends the server.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 

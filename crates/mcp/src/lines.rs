@@ -1,4 +1,4 @@
-//! What comes in, a message a line: what is none is answered here, because the protocol's library says nothing to it.
+//! Reads the client's messages, one a line. A line that is no message is answered here, because the protocol's library ignores it silently.
 
 use std::fs::File;
 
@@ -7,18 +7,18 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex}
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// How much may be under way between the client and the library.
+/// How many bytes are buffered in each direction; a client that reads nothing stops the library when it is full.
 const UNDER_WAY: usize = 64 * 1024;
 
-/// The two ends that the library has.
+/// The streams that the library reads and writes instead of standard input and output.
 pub(crate) struct Ends {
     pub(crate) input: DuplexStream,
     pub(crate) output: DuplexStream,
-    /// Ends when all is written.
+/// Ends when everything that the library wrote has reached the client.
     pub(crate) writing: JoinHandle<()>,
 }
 
-/// Puts itself between the client and the library.
+/// Stands between the client and the library: passes messages on, and answers what is none.
 pub(crate) fn between(input: File, output: File) -> Ends {
     let (good, their_input) = duplex(UNDER_WAY);
     let (their_output, answers) = duplex(UNDER_WAY);
@@ -35,6 +35,7 @@ async fn read(input: tokio::fs::File, mut good: DuplexStream, refusals: Unbounde
         match refusal(&line) {
             None if line.trim_ascii().is_empty() => {}
             None => {
+                // Passed on unchanged: the library reads a message by itself, and here only its form was checked.
                 // The last line of all may have no end.
                 if !line.ends_with(b"\n") {
                     line.push(b'\n');
@@ -75,7 +76,8 @@ async fn write(mut output: tokio::fs::File, answers: DuplexStream, mut refusals:
     let _ = output.flush().await;
 }
 
-/// What a line is answered that is no message; `None`: it is one, or empty.
+/// The answer to a line that is no message; `None` if it is one, or is empty.
+// A batch of messages, as older protocols allowed, is an array, and is refused with -32600.
 fn refusal(line: &[u8]) -> Option<Vec<u8>> {
     let line = line.trim_ascii();
     if line.is_empty() {

@@ -1,4 +1,4 @@
-//! What a person can choose at a client to begin with.
+//! The prompts that a person can choose at a client, as `/undo` in its menu.
 
 use ic_base::{Diagnosis, Result};
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
@@ -7,16 +7,16 @@ use crate::commands::Said;
 use crate::inputs::{Diff, Input};
 use crate::words::Words;
 
-/// A prompt.
+/// One of the prompts that clients list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// `undo`
+/// `undo`: shows the plan of an undo, and asks the agent to wait for a yes.
     Undo,
-    /// `what-changed`
+/// `what-changed`: has the agent sum up what changed since a point.
     WhatChanged,
 }
 
-/// All prompts.
+/// All prompts with their arguments, as clients list them.
 pub(crate) fn all() -> Vec<Prompt> {
     let point =
         |about: &str| Some(vec![PromptArgument::new("point").with_description(about).with_required(false)]);
@@ -36,7 +36,7 @@ pub(crate) fn all() -> Vec<Prompt> {
     ]
 }
 
-/// What a person is told of what cannot be done.
+/// What a person reads if the command of the prompt fails, such as an undo that is refused.
 pub(crate) fn in_the_way(error: &Diagnosis) -> Said {
     let visible =
         |text: &str| -> String { text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect() };
@@ -57,7 +57,7 @@ impl Named {
         }
     }
 
-    /// The command that says what the prompt begins with. It changes nothing.
+/// The command whose output the prompt begins with. It changes nothing.
     pub(crate) fn words(self, point: Option<&str>) -> Result<Words> {
         match (self, point) {
             (Self::Undo, _) => Ok(Words::of(&["undo"]).value_if("point", point)?.switch("--dry-run", true)),

@@ -1,4 +1,4 @@
-//! What a client can put before its model without a call.
+//! The resources, which a client can show its model without a call of a tool.
 
 use ic_base::Result;
 use percent_encoding::percent_decode_str;
@@ -15,15 +15,15 @@ const PATCH: &str = "text/x-diff";
 /// A resource, by its URI.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// `ic://run/RUN`
+/// `ic://run/RUN`: what `ic status` says about it, as JSON.
     Run(String),
-    /// `ic://run/RUN/history`
+/// `ic://run/RUN/history`: its phases, attempts and rollbacks, as a mermaid diagram.
     History(String),
-    /// `ic://point/POINT/diff`
+/// `ic://point/POINT/diff`: the patch from there to the working tree.
     Diff(String),
 }
 
-/// Those that are always there.
+/// The resources that clients list: those of the open run here.
 pub(crate) fn fixed() -> Vec<Resource> {
     vec![
         Resource::new("ic://run/@", "run")
@@ -39,7 +39,7 @@ pub(crate) fn fixed() -> Vec<Resource> {
     ]
 }
 
-/// Those that have a name in their URI.
+/// The templates of the others, whose URI names a run or a point.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new("ic://run/{id}", "run")
@@ -71,10 +71,10 @@ impl Named {
         }
     }
 
-    /// Its command.
+/// The command that prints it. Errors: `invalid_value` for a name that would be read as a flag.
     pub(crate) fn words(&self) -> Result<Words> {
         match self {
-            // The newest one is shown where none is open, as the tool does.
+// Without an argument it shows the newest run if none is open, as the tool does.
             Self::Run(run) if run == "@" => Ok(Words::of(&["status"])),
             Self::Run(run) => Words::of(&["status"]).value("run", run),
             Self::History(run) => {
@@ -84,7 +84,7 @@ impl Named {
         }
     }
 
-    /// What its command said.
+/// The contents, made of what the command printed.
     pub(crate) fn contents(&self, uri: &str, said: &Said) -> ReadResourceResult {
         let (text, kind) = match self {
             Self::Run(_) => (said.json.trim_end().to_owned(), JSON),

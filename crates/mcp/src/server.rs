@@ -1,4 +1,4 @@
-//! The server: each request of a client, one command.
+//! The server: it runs one command for each request of a client.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -40,9 +40,9 @@ complete record as elsewhere; checkpoint, diff, undo, redo and declare_compensat
 /// How long an answer may take to be written when the server ends.
 const TO_WRITE: Duration = Duration::from_millis(200);
 
-/// Serves the protocol on standard input and output until the client goes away, or a signal ends it. What the client asked for until it went
-/// is done first. After one of these `signals` the command at work ends as it does from a shell, and what waits for its turn is not begun.
-/// `version`: ours.
+/// Serves the protocol on standard input and output until the client goes away, or a signal ends it. Calls that the client made before it
+/// went are done first. After one of `signals` the running command ends as it does from a shell, and calls that wait for their turn are not
+/// begun. `version`: of this program, for the client.
 ///
 /// Errors: `io_error` if standard input and output cannot be had, or a client speaks another protocol.
 pub fn serve(commands: impl Commands, version: &str, signals: &[i32]) -> Result<()> {
@@ -52,7 +52,7 @@ pub fn serve(commands: impl Commands, version: &str, signals: &[i32]) -> Result<
         .build()
         .while_doing(|| "starting the server".to_owned())?;
     let result = runtime.block_on(talk(Server::new(commands, version), signals, (input, output)));
-    // A read of standard input cannot be called off.
+// A read of standard input cannot be cancelled: an ordinary shutdown would wait until the client writes or goes away.
     runtime.shutdown_background();
     result
 }
@@ -64,7 +64,7 @@ async fn talk<C: Commands>(server: Server<C>, signals: &[i32], (input, output): 
     let conversation = async {
         match server.serve((input, output)).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|error| broken(&error)),
-            // It was gone before it said anything.
+// A client that starts a server and goes away again has done nothing wrong.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(broken(&error)),
         }
@@ -80,14 +80,14 @@ async fn talk<C: Commands>(server: Server<C>, signals: &[i32], (input, output): 
             }
         }
     };
-    // A call is never left in its midst.
+// A running call ends before this process does: its command may be between two writes.
     let _ = turns.one.acquire().await;
-    // What was said is on its way still; a client that reads nothing is not waited for.
+// Answers may still be on their way. A client that has stopped reading would block this for ever, hence the limit.
     let _ = tokio::time::timeout(TO_WRITE, writing).await;
     result
 }
 
-/// Waits until the call at work has ended, and its answer had time to be written: the client is to know what was done.
+/// Waits until the running call has ended and its answer had time to be written, so that the client knows what was done.
 async fn last_answer(turns: &Turns) {
     let _ = turns.one.acquire().await;
     tokio::time::sleep(TO_WRITE).await;
@@ -111,9 +111,9 @@ fn asked_to_end(signals: &[i32]) -> Result<impl Future<Output = ()> + use<>> {
 
 /// One call at a time: a second one would find the locks of this very process held.
 struct Turns {
-    /// It is never closed: who waits learns of the end when it is their turn.
+/// Never closed: a call that waits learns that the server ends when its turn comes.
     one: Arc<Semaphore>,
-    /// No further call is begun.
+/// Whether the server ends, so that no further call is begun.
     is_ending: AtomicBool,
 }
 
@@ -126,6 +126,7 @@ impl Turns {
     async fn next(&self) -> Result<OwnedSemaphorePermit> {
         let ending = || Diagnosis::new(Code::Internal, "The server is ending: nothing was done.");
         let turn = self.one.clone().acquire_owned().await.map_err(|_| ending())?;
+        // After the wait, not before it: the signal may have come while this call waited for its turn.
         if self.is_ending.load(Ordering::SeqCst) { Err(ending()) } else { Ok(turn) }
     }
 }
@@ -156,12 +157,13 @@ impl<C: Commands> Server<C> {
         }
     }
 
-    /// Runs a command when those before it have ended. It runs to its end, also when the request is cancelled.
+/// Runs a command when those before it have ended. It runs to its end even if the request is cancelled.
     async fn run(&self, words: Words) -> Result<Said> {
         let turn = self.turns.next().await?;
         let commands = self.commands.clone();
         let call = tokio::task::spawn_blocking(move || {
             let said = commands.run(words.as_slice());
+            // The turn moves into the thread, so that a request that is cancelled does not let the next command start beside this one.
             drop(turn);
             said
         });
@@ -177,7 +179,7 @@ impl<C: Commands> Server<C> {
         }
     }
 
-    /// What is first planned, and then done exactly so.
+/// Calls undo or redo: without a hash it plans and asks, with the hash of a plan it does exactly that.
     async fn in_two_steps(
         &self,
         (call, step): (Call, Step),
@@ -198,7 +200,7 @@ impl<C: Commands> Server<C> {
             Err(error) => return answer::failed(&call.takes.explained(error)).into(),
         };
         let plan = Plan::of(&said);
-        let mut decision = answered.map_or(Decision::Nobody, |(_, decision)| decision);
+        let mut decision = answered.map_or(Decision::Undecided, |(_, decision)| decision);
         if let Some(hash) = plan.hash.as_deref().filter(|_| step == Step::PlanAndAsk && answered.is_none()) {
             match ask::way(context) {
                 Some(Way::Answer) => {
@@ -222,7 +224,7 @@ impl<C: Commands> Server<C> {
         answer::told(Said { notes, ..said }, None).into()
     }
 
-    /// Does what the plan with this hash says. A plan that changed is refused, and the new one shown.
+/// Carries out the plan with this hash. If the plan has changed, the answer refuses it and shows the new one.
     async fn carry_out(&self, words: &Words, hash: &str) -> CallToolResult {
         let sure = words.clone().switch("--yes", true).flag("--expect-plan", hash);
         let error = match sure {
@@ -238,22 +240,22 @@ impl<C: Commands> Server<C> {
         {
             result
                 .content
-                .push(ContentBlock::text(format!("The plan as it is now: {}", now.json.trim_end())));
+                .push(ContentBlock::text(format!("The new plan: {}", now.json.trim_end())));
         }
         result
     }
 }
 
-/// What a model is told whose person was asked.
+/// What the model is told if its person was asked and did not approve.
 const REFUSED: &str = "Nothing was changed: the person was asked, and did not approve this plan. Do not carry it out unless they ask for it.";
 
-/// What a model is told whose client declined at once, as Codex and Copilot do where they run without a person.
+/// What the model is told if the client declined at once, as Codex and Copilot do when they run without a person.
 const DECLINED: &str = "The client was asked for its person's approval, and declined. If the person refused, do not carry the plan out unless they ask \
                         for it; a client without a person declines by itself.";
 
-/// A plan, as a dry run says it.
+/// The plan that a dry run printed.
 struct Plan {
-    /// Its hash; `None`: it would be refused as it stands, or there is nothing to do.
+/// Its hash; `None` if the plan would be refused, or if there is nothing to do.
     hash: Option<String>,
     is_refused: bool,
 }
@@ -262,7 +264,7 @@ impl Plan {
     fn of(said: &Said) -> Self {
         let value: serde_json::Value = serde_json::from_str(&said.json).unwrap_or_default();
         let is_refused = !value["refusal"].is_null();
-        // Of a rollback that would be undone `plan_hash` is that of the rollback itself.
+// A redo prints the rollback that it would undo: there, `plan_hash` belongs to that rollback, and `undo_plan_hash` to the redo.
         let hash = ["undo_plan_hash", "plan_hash"].iter().find_map(|name| value[*name].as_str());
         Self { hash: hash.filter(|_| !is_refused).map(str::to_owned), is_refused }
     }
@@ -382,7 +384,7 @@ impl<C: Commands> ServerHandler for Server<C> {
             point = Some(text).filter(|text| !text.is_empty());
         }
         let words = prompt.words(point).map_err(|error| answer::refused(&error))?;
-        // What keeps from an undo is what the person is to be told.
+// A refused undo is no failed request: the person chose the prompt, and reads here why it is refused.
         let said = self.run(words).await.unwrap_or_else(|error| prompts::in_the_way(&error));
         Ok(prompt.told(&said.text, point).into())
     }

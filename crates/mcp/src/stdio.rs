@@ -1,7 +1,7 @@
 //! Standard input and output, kept for the protocol alone.
 //!
-//! Whatever is called here may start a program that inherits them: git, a compensation. What it read would be lost to us, and what it wrote
-//! would be no message. So they are moved away, and whoever inherits them reads nothing and writes on standard error.
+//! A command may start a program that inherits them, such as git or a compensation. What that read would be lost to the server, and what
+//! it wrote would break the protocol. So they are moved to other descriptors, and child processes read nothing and write on standard error.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 
 use ic_base::{Diagnose, Result};
 
-/// Standard input and output; from now on nobody else has them.
+/// Returns standard input and output, and puts `/dev/null` and standard error in their place. Errors: `io_error`.
 pub(crate) fn take() -> Result<(File, File)> {
     moved_away().while_doing(|| "taking standard input and output for the protocol".to_owned())
 }

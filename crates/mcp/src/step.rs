@@ -1,18 +1,18 @@
-//! The two steps of what takes work back.
+//! The two steps of undo and redo.
 
-/// A step of what is first planned, and then done exactly so.
+/// A step of a tool that first shows its plan, and then does exactly that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Only the plan.
+/// Show the plan, and ask no person (`dry_run`).
     Plan,
-    /// The plan, and a person may be asked to approve it.
+/// Show the plan; if the client can ask its person, carry it out when they approve it.
     PlanAndAsk,
-    /// What the plan with this hash says.
+/// Carry out the plan with this hash (`expect_plan`).
     Do(String),
 }
 
 impl Step {
-    /// As the arguments of a call say.
+/// The step that the arguments of a call ask for. A dry run wins over a hash: it changes nothing.
     pub(crate) fn of(expect_plan: Option<&String>, is_dry_run: bool) -> Self {
         match (expect_plan, is_dry_run) {
             (_, true) => Self::Plan,

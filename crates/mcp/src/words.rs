@@ -1,6 +1,6 @@
-//! From the arguments of a tool to the words of a command.
+//! Turns the arguments of a tool into the words of a command.
 //!
-//! What an agent says is hostile until the command's parser has read it: a value never becomes a flag.
+//! Arguments of an agent are not trusted: no value may become a flag when the command's parser reads it.
 
 use ic_base::{Code, Diagnosis, Result};
 
@@ -14,7 +14,7 @@ impl Words {
         Self(command.iter().map(|word| (*word).to_owned()).collect())
     }
 
-    /// A value by its place. Errors: `invalid_value` for what a parser would take for a flag.
+/// Adds a positional value. Errors: `invalid_value` for one that a parser would take for a flag.
     pub(crate) fn value(mut self, name: &str, value: &str) -> Result<Self> {
         if value.starts_with('-') || value.is_empty() {
             let text = format!("{name} is {value:?}: no reference is empty or begins with a hyphen.");
@@ -24,7 +24,7 @@ impl Words {
         Ok(self)
     }
 
-    /// A value by its place, if there is one.
+/// Adds a positional value, if there is one.
     pub(crate) fn value_if(self, name: &str, value: Option<&str>) -> Result<Self> {
         match value {
             Some(value) => self.value(name, value),
@@ -32,13 +32,13 @@ impl Words {
         }
     }
 
-    /// A flag with a value, in one word: whatever the value begins with, it is no flag.
+/// Adds a flag and its value as one word, so that a value that begins with a hyphen is no flag.
     pub(crate) fn flag(mut self, flag: &str, value: &str) -> Result<Self> {
         self.0.push(format!("{flag}={}", checked(flag, value)?));
         Ok(self)
     }
 
-    /// A flag with a value, if there is one.
+/// Adds a flag and its value, if there is one.
     pub(crate) fn flag_if(self, flag: &str, value: Option<&str>) -> Result<Self> {
         match value {
             Some(value) => self.flag(flag, value),
@@ -46,12 +46,12 @@ impl Words {
         }
     }
 
-    /// A flag for each value.
+/// Adds the flag once for each value.
     pub(crate) fn flags(self, flag: &str, values: &[String]) -> Result<Self> {
         values.iter().try_fold(self, |words, value| words.flag(flag, value))
     }
 
-    /// A flag that is there or not.
+/// Adds the flag if it is on.
     pub(crate) fn switch(mut self, flag: &str, is_on: bool) -> Self {
         if is_on {
             self.0.push(flag.to_owned());
@@ -59,7 +59,7 @@ impl Words {
         self
     }
 
-    /// What stands after `--`, where nothing is a flag.
+/// Adds `--` and the values after it, where nothing is a flag. Adds nothing if there are none.
     pub(crate) fn rest(mut self, name: &str, values: &[String]) -> Result<Self> {
         if values.is_empty() {
             return Ok(self);
@@ -71,13 +71,13 @@ impl Words {
         Ok(self)
     }
 
-    /// The words, as they are typed.
+/// The words, in the order in which they are typed after `ic`.
     pub(crate) fn as_slice(&self) -> &[String] {
         &self.0
     }
 }
 
-/// No word of a command line holds a NUL, and no program could be given one.
+/// Refuses a value with a NUL: no argument of a program can hold one, so the command line never sees it.
 fn checked<'v>(name: &str, value: &'v str) -> Result<&'v str> {
     if value.contains('\0') {
         return Err(invalid(name, format!("{name} holds a NUL character.")));

@@ -1,4 +1,4 @@
-//! The arguments of what goes back, in two steps: the plan, and exactly that plan.
+//! The arguments of undo and redo.
 
 use ic_base::Result;
 use schemars::JsonSchema;
@@ -14,9 +14,9 @@ use crate::words::Words;
 enum Layer {
     /// Phase pointer, skips, artifacts, dispatches, agents.
     Workflow,
-    /// Outside effects.
+/// Outside effects, undone by their compensations.
     Effects,
-    /// The working tree.
+/// Files of the working tree.
     Files,
     /// HEAD, branch, index, stash.
     Git,
@@ -45,7 +45,7 @@ pub(crate) struct Undo {
     dispatch: Option<String>,
     /// The run. Default: that of the point, else the open run here.
     run: Option<String>,
-    /// Why.
+    /// The reason, recorded with the rollback.
     reason: Option<String>,
     /// Only these layers. Default: all.
     #[serde(default)]
@@ -55,7 +55,7 @@ pub(crate) struct Undo {
     keep_theirs: bool,
     /// The hash of the plan that is to be carried out, from the answer to the same call without it. Without it nothing is changed.
     expect_plan: Option<String>,
-    /// Only show the plan; ask nobody.
+    /// Only show the plan, and do not ask the person.
     #[serde(default)]
     dry_run: bool,
 }
@@ -83,14 +83,14 @@ impl Input for Undo {
 pub(crate) struct Redo {
     /// The run. Default: the open run here, else the newest.
     run: Option<String>,
-    /// Why.
+    /// The reason, recorded with the redo.
     reason: Option<String>,
     /// Redo the rest although outside effects that were undone are not made again.
     #[serde(default)]
     without_effects: bool,
     /// The hash of the plan that is to be carried out, from the answer to the same call without it. Without it nothing is changed.
     expect_plan: Option<String>,
-    /// Only show the plan; ask nobody.
+    /// Only show the plan, and do not ask the person.
     #[serde(default)]
     dry_run: bool,
 }
