@@ -30,19 +30,20 @@ const APPROVE: &str = "approve";
 /// How the person at this client can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-/// The server sends the client a request, and waits for its answer.
+    /// The server sends the client a request, and waits for its answer.
     Request,
-/// The call is answered with a question; the client makes it again with the person's answer.
+    /// The call is answered with a question; the client makes it again with the person's answer.
     Answer,
 }
 
 /// How the person at this client can be asked; `None`: not at all.
 pub(crate) fn way(context: &RequestContext<RoleServer>) -> Option<Way> {
     let asked = context.client_capabilities()?.elicitation?;
-// A client that names `url` alone can open a page for its person, and shows no form. One that names nothing shows forms.
+    // A client that names `url` alone can open a page for its person, and shows no form. One that names nothing shows forms.
     if asked.url.is_some() && asked.form.is_none() {
         return None;
     }
+    // From this version on, the protocol has no requests from a server to its client.
     let is_new = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     Some(if is_new { Way::Answer } else { Way::Request })
 }
@@ -50,11 +51,11 @@ pub(crate) fn way(context: &RequestContext<RoleServer>) -> Option<Way> {
 /// What came of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
-/// The person accepted, and answered the question with yes.
+    /// The person accepted, and answered the question with yes.
     Yes,
-/// The person declined, answered no, or took longer than [`PATIENCE`].
+    /// The person declined, answered no, or took longer than [`PATIENCE`].
     No,
-/// The client declined at once, so perhaps without asking a person.
+    /// The client declined at once, so perhaps without asking a person.
     Declined,
     /// No person decided: at once it was cancelled, or an empty form was accepted.
     Undecided,
@@ -86,7 +87,7 @@ pub(crate) fn input_required(plan: &str, hash: &str, age: Duration) -> InputRequ
 /// The hash of the plan that a person was asked about, and the decision; `None` if this call answers no question.
 pub(crate) fn answered(request: &CallToolRequestParams, age: Duration) -> Option<(&str, Decision)> {
     let state = request.request_state.as_deref()?;
-// Without a time, the answer counts as a person's: taking a person's no for a client's would be the worse mistake.
+    // Without a time, the answer counts as a person's: taking a person's no for a client's would be the worse mistake.
     let (hash, asked) = state.split_once('@').unwrap_or((state, ""));
     let asked = asked.parse().ok().map(Duration::from_millis);
     let is_at_once = asked.and_then(|asked| age.checked_sub(asked)).is_some_and(|took| took < AT_ONCE);
@@ -95,13 +96,14 @@ pub(crate) fn answered(request: &CallToolRequestParams, age: Duration) -> Option
 }
 
 fn question(plan: &str) -> ElicitRequest {
+    // Cut at a character, because the plan names files in any language.
     let end = plan.floor_char_boundary(LONGEST);
     let cut = if end < plan.len() {
         "\n... (the plan is longer: ic log and ic undo --dry-run show it all)"
     } else {
         ""
     };
-// The field is required, because a client that accepts everything by itself sends an empty form: that is no approval of a person.
+    // The field is required, because a client that accepts everything by itself sends an empty form: that is no approval of a person.
     let schema = ElicitationSchema::builder().required_bool_property(APPROVE, |approve| {
         approve.title("Carry out this plan").description("Yes carries it out. Otherwise nothing changes.")
     });
@@ -142,7 +144,11 @@ mod tests {
             (json!({ "action": "decline" }), Decision::Declined, Decision::No),
             (json!({ "action": "accept" }), Decision::Undecided, Decision::No),
             (json!({ "action": "accept", "content": {} }), Decision::Undecided, Decision::No),
-            (json!({ "action": "accept", "content": { "approve": "true" } }), Decision::Undecided, Decision::No),
+            (
+                json!({ "action": "accept", "content": { "approve": "true" } }),
+                Decision::Undecided,
+                Decision::No,
+            ),
             (json!({ "action": "cancel" }), Decision::Undecided, Decision::No),
             (json!(null), Decision::Undecided, Decision::No),
         ] {

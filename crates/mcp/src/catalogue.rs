@@ -16,7 +16,7 @@ use crate::words::Words;
 
 /// A tool that clients can list and call: one command under a name that an agent understands.
 pub(crate) struct Tool {
-/// Its name, without a prefix such as `ic_`: clients put the server's name before it.
+    /// Its name, without a prefix such as `ic_`: clients put the server's name before it.
     pub(crate) name: &'static str,
     title: &'static str,
     about: &'static str,
@@ -30,26 +30,26 @@ pub(crate) struct Tool {
 /// What a tool does to the project; clients decide by it whether they ask their person before a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-/// It reads, and changes nothing.
+    /// It reads, and changes nothing.
     Reads,
     /// It adds to the record, each time it is called.
     Adds,
     /// It adds to the record; the same again changes nothing more.
     AddsOnce,
-/// It undoes work, which may destroy files, and may run compensations.
+    /// It undoes work, which may destroy files, and may run compensations.
     TakesBack,
 }
 
 /// A call of a tool, with its arguments read and checked.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
-/// The command that it runs, with its arguments.
+    /// The command that it runs, with its arguments.
     pub(crate) words: Words,
-/// The step that is asked for, of a tool that first plans and then acts; `None` for every other tool.
+    /// The step that is asked for, of a tool that first plans and then acts; `None` for every other tool.
     pub(crate) step: Option<Step>,
-/// The most entries of a page, for a list that is read by pages.
+    /// The most entries of a page, for a list that is read by pages.
     pub(crate) page: Option<u32>,
-/// The arguments that the tool takes, to be named in an error.
+    /// The arguments that the tool takes, to be named in an error.
     pub(crate) takes: Takes,
 }
 
@@ -64,7 +64,7 @@ impl Takes {
         format!("it takes: {}", names.collect::<Vec<_>>().join(", "))
     }
 
-/// Replaces a hint that names flags by one that names the tool's arguments: a model that calls a tool types no flags.
+    /// Replaces a hint that names flags by one that names the tool's arguments: a model that calls a tool types no flags.
     pub(crate) fn explained(&self, error: Diagnosis) -> Diagnosis {
         let is_of_flags = error.get_hint().is_some_and(|hint| hint.contains("--help"));
         if error.code() == Code::Usage || is_of_flags { error.hint(self.hint()) } else { error }
@@ -74,6 +74,7 @@ impl Takes {
 macro_rules! tool {
     ($name:literal, $title:literal, $kind:ident, $input:ty, $shapes:expr, $about:literal) => {
         Tool {
+            // The functions are instances for one input type, so that the table of tools can be a constant.
             name: $name,
             title: $title,
             about: $about,
@@ -197,7 +198,7 @@ pub(crate) fn named(name: &str) -> Option<&'static Tool> {
 }
 
 impl Tool {
-/// The tool as clients list it: its description, its schemas, and what it does to the project.
+    /// The tool as clients list it: its description, its schemas, and what it does to the project.
     pub(crate) fn listed(&self) -> Listed {
         Listed::new(self.name, self.about, Arc::new(object((self.schema)())))
             .with_title(self.title)
@@ -237,10 +238,11 @@ fn read<I: Input>(arguments: JsonObject, own: Option<&str>) -> Result<Call> {
 }
 
 fn input_schema<I: Input>() -> Value {
-// The schema for reading: in one for writing, every property with a default would be required.
+    // The schema for reading: in one for writing, every property with a default would be required.
     let generator =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
     let mut schema = generator.into_root_schema_for::<I>().to_value();
+    // Every type is written out in place, so the schema has no references.
     without_formats(&mut schema);
     if let Some(schema) = schema.as_object_mut() {
         schema.remove("title");

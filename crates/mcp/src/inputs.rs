@@ -17,12 +17,12 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema {
     /// The command that they mean. `own`: the dispatch on whose behalf the client works.
     fn words(&self, own: Option<&str>) -> Result<Words>;
 
-/// The step that is asked for, of a tool that first plans and then acts; `None` for every other tool.
+    /// The step that is asked for, of a tool that first plans and then acts; `None` for every other tool.
     fn step(&self) -> Option<Step> {
         None
     }
 
-/// The most entries of a page, for a list that is read by pages.
+    /// The most entries of a page, for a list that is read by pages.
     fn page(&self) -> Option<u32> {
         None
     }
@@ -32,9 +32,9 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
-/// The reviewed work is accepted.
+    /// The reviewed work is accepted.
     Pass,
-/// The reviewed work has to be done again.
+    /// The reviewed work has to be done again.
     Fail,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Log {
     /// Include what was rolled back, and rollbacks that were undone.
     #[serde(default)]
     all: bool,
-/// The most entries of a page, newest first.
+    /// The most entries of a page, newest first.
     #[serde(default = "Log::usual_limit")]
     #[schemars(range(min = 1, max = 1000))]
     limit: u32,
@@ -98,7 +98,7 @@ pub(crate) struct Diff {
     /// The older side: a point as log names it (`dispatch:ID`, `prompt:ID`, `step:NAME`, `phase:P`, `checkpoint:ID` or `checkpoint:NAME`,
     /// `created`).
     from: String,
-/// The newer side, named the same way. Default: the working tree.
+    /// The newer side, named the same way. Default: the working tree.
     to: Option<String>,
     /// The run of the points, where a point alone does not say it.
     run: Option<String>,
@@ -225,7 +225,7 @@ impl Input for RecordWork {
 pub(crate) struct Complete {
     /// The dispatch: an id, or the end of one. Default: the one that this client works for (IC_DISPATCH).
     dispatch: Option<String>,
-/// A summary of what was done, for people and later agents.
+    /// A summary of what was done, for people and later agents.
     summary: Option<String>,
     /// The verdict of a review.
     verdict: Option<Verdict>,

@@ -14,7 +14,7 @@ const UNDER_WAY: usize = 64 * 1024;
 pub(crate) struct Ends {
     pub(crate) input: DuplexStream,
     pub(crate) output: DuplexStream,
-/// Ends when everything that the library wrote has reached the client.
+    /// Ends when everything that the library wrote has reached the client.
     pub(crate) writing: JoinHandle<()>,
 }
 
@@ -23,6 +23,7 @@ pub(crate) fn between(input: File, output: File) -> Ends {
     let (good, their_input) = duplex(UNDER_WAY);
     let (their_output, answers) = duplex(UNDER_WAY);
     let (sender, refusals) = unbounded_channel();
+    // Reading ends with the client's stream. Writing is awaited by the caller, so that no answer is lost.
     tokio::spawn(read(tokio::fs::File::from_std(input), good, sender));
     let writing = tokio::spawn(write(tokio::fs::File::from_std(output), answers, refusals));
     Ends { input: their_input, output: their_output, writing }
@@ -64,12 +65,14 @@ async fn write(mut output: tokio::fs::File, answers: DuplexStream, mut refusals:
                 line.clear();
                 wrote
             }
+            // Between two lines of the library, never within one: each of its lines is written by a single call.
             Some(answer) = refusals.recv() => output.write_all(&answer).await,
         };
         if wrote.is_err() || output.flush().await.is_err() {
             return;
         }
     }
+    // The library has ended; refusals that it had no part in may still wait.
     while let Ok(answer) = refusals.try_recv() {
         let _ = output.write_all(&answer).await;
     }

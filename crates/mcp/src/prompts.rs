@@ -10,9 +10,9 @@ use crate::words::Words;
 /// One of the prompts that clients list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Named {
-/// `undo`: shows the plan of an undo, and asks the agent to wait for a yes.
+    /// `undo`: shows the plan of an undo, and asks the agent to wait for a yes.
     Undo,
-/// `what-changed`: has the agent sum up what changed since a point.
+    /// `what-changed`: has the agent sum up what changed since a point.
     WhatChanged,
 }
 
@@ -38,6 +38,7 @@ pub(crate) fn all() -> Vec<Prompt> {
 
 /// What a person reads if the command of the prompt fails, such as an undo that is refused.
 pub(crate) fn in_the_way(error: &Diagnosis) -> Said {
+    // The text goes into a prompt unescaped, so control characters are removed here.
     let visible =
         |text: &str| -> String { text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect() };
     let hint = error.get_hint().map(|hint| format!("\nhint: {}", visible(hint))).unwrap_or_default();
@@ -57,7 +58,7 @@ impl Named {
         }
     }
 
-/// The command whose output the prompt begins with. It changes nothing.
+    /// The command whose output the prompt begins with. It changes nothing.
     pub(crate) fn words(self, point: Option<&str>) -> Result<Words> {
         match (self, point) {
             (Self::Undo, _) => Ok(Words::of(&["undo"]).value_if("point", point)?.switch("--dry-run", true)),

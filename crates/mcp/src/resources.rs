@@ -15,11 +15,11 @@ const PATCH: &str = "text/x-diff";
 /// A resource, by its URI.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Named {
-/// `ic://run/RUN`: what `ic status` says about it, as JSON.
+    /// `ic://run/RUN`: what `ic status` says about it, as JSON.
     Run(String),
-/// `ic://run/RUN/history`: its phases, attempts and rollbacks, as a mermaid diagram.
+    /// `ic://run/RUN/history`: its phases, attempts and rollbacks, as a mermaid diagram.
     History(String),
-/// `ic://point/POINT/diff`: the patch from there to the working tree.
+    /// `ic://point/POINT/diff`: the patch from there to the working tree.
     Diff(String),
 }
 
@@ -71,10 +71,10 @@ impl Named {
         }
     }
 
-/// The command that prints it. Errors: `invalid_value` for a name that would be read as a flag.
+    /// The command that prints it. Errors: `invalid_value` for a name that would be read as a flag.
     pub(crate) fn words(&self) -> Result<Words> {
         match self {
-// Without an argument it shows the newest run if none is open, as the tool does.
+            // Without an argument it shows the newest run if none is open, as the tool does.
             Self::Run(run) if run == "@" => Ok(Words::of(&["status"])),
             Self::Run(run) => Words::of(&["status"]).value("run", run),
             Self::History(run) => {
@@ -84,7 +84,7 @@ impl Named {
         }
     }
 
-/// The contents, made of what the command printed.
+    /// The contents, made of what the command printed.
     pub(crate) fn contents(&self, uri: &str, said: &Said) -> ReadResourceResult {
         let (text, kind) = match self {
             Self::Run(_) => (said.json.trim_end().to_owned(), JSON),

@@ -52,7 +52,7 @@ pub fn serve(commands: impl Commands, version: &str, signals: &[i32]) -> Result<
         .build()
         .while_doing(|| "starting the server".to_owned())?;
     let result = runtime.block_on(talk(Server::new(commands, version), signals, (input, output)));
-// A read of standard input cannot be cancelled: an ordinary shutdown would wait until the client writes or goes away.
+    // A read of standard input cannot be cancelled: an ordinary shutdown would wait until the client writes or goes away.
     runtime.shutdown_background();
     result
 }
@@ -64,11 +64,12 @@ async fn talk<C: Commands>(server: Server<C>, signals: &[i32], (input, output): 
     let conversation = async {
         match server.serve((input, output)).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|error| broken(&error)),
-// A client that starts a server and goes away again has done nothing wrong.
+            // A client that starts a server and goes away again has done nothing wrong.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(broken(&error)),
         }
     };
+    // Pinned, because after a signal the same conversation is awaited a second time, for the last answer.
     tokio::pin!(conversation);
     let result = tokio::select! {
         result = &mut conversation => result,
@@ -80,9 +81,9 @@ async fn talk<C: Commands>(server: Server<C>, signals: &[i32], (input, output): 
             }
         }
     };
-// A running call ends before this process does: its command may be between two writes.
+    // A running call ends before this process does: its command may be between two writes.
     let _ = turns.one.acquire().await;
-// Answers may still be on their way. A client that has stopped reading would block this for ever, hence the limit.
+    // Answers may still be on their way. A client that has stopped reading would block this for ever, hence the limit.
     let _ = tokio::time::timeout(TO_WRITE, writing).await;
     result
 }
@@ -111,9 +112,9 @@ fn asked_to_end(signals: &[i32]) -> Result<impl Future<Output = ()> + use<>> {
 
 /// One call at a time: a second one would find the locks of this very process held.
 struct Turns {
-/// Never closed: a call that waits learns that the server ends when its turn comes.
+    /// Never closed: a call that waits learns that the server ends when its turn comes.
     one: Arc<Semaphore>,
-/// Whether the server ends, so that no further call is begun.
+    /// Whether the server ends, so that no further call is begun.
     is_ending: AtomicBool,
 }
 
@@ -153,11 +154,12 @@ impl<C: Commands> Server<C> {
             commands: Arc::new(commands),
             version: version.to_owned(),
             turns: Arc::new(Turns::new()),
+            // Made once: the schemas are large, and every client asks for the list.
             tools: TOOLS.iter().map(catalogue::Tool::listed).collect(),
         }
     }
 
-/// Runs a command when those before it have ended. It runs to its end even if the request is cancelled.
+    /// Runs a command when those before it have ended. It runs to its end even if the request is cancelled.
     async fn run(&self, words: Words) -> Result<Said> {
         let turn = self.turns.next().await?;
         let commands = self.commands.clone();
@@ -179,7 +181,7 @@ impl<C: Commands> Server<C> {
         }
     }
 
-/// Calls undo or redo: without a hash it plans and asks, with the hash of a plan it does exactly that.
+    /// Calls undo or redo: without a hash it plans and asks, with the hash of a plan it does exactly that.
     async fn in_two_steps(
         &self,
         (call, step): (Call, Step),
@@ -192,6 +194,7 @@ impl<C: Commands> Server<C> {
             (_, Some((hash, Decision::Yes))) => Some(hash),
             _ => None,
         };
+        // An approved hash is passed on unchecked: `--expect-plan` refuses it if it is not that of the present plan.
         if let Some(hash) = approved {
             return self.carry_out(&call.words, hash).await.into();
         }
@@ -199,6 +202,7 @@ impl<C: Commands> Server<C> {
             Ok(said) => said,
             Err(error) => return answer::failed(&call.takes.explained(error)).into(),
         };
+        // The dry run is needed in any case: without an approval its plan is the answer.
         let plan = Plan::of(&said);
         let mut decision = answered.map_or(Decision::Undecided, |(_, decision)| decision);
         if let Some(hash) = plan.hash.as_deref().filter(|_| step == Step::PlanAndAsk && answered.is_none()) {
@@ -224,7 +228,7 @@ impl<C: Commands> Server<C> {
         answer::told(Said { notes, ..said }, None).into()
     }
 
-/// Carries out the plan with this hash. If the plan has changed, the answer refuses it and shows the new one.
+    /// Carries out the plan with this hash. If the plan has changed, the answer refuses it and shows the new one.
     async fn carry_out(&self, words: &Words, hash: &str) -> CallToolResult {
         let sure = words.clone().switch("--yes", true).flag("--expect-plan", hash);
         let error = match sure {
@@ -238,9 +242,7 @@ impl<C: Commands> Server<C> {
         if error.code() == Code::PlanChanged
             && let Ok(now) = self.run(words.clone().switch("--dry-run", true)).await
         {
-            result
-                .content
-                .push(ContentBlock::text(format!("The new plan: {}", now.json.trim_end())));
+            result.content.push(ContentBlock::text(format!("The new plan: {}", now.json.trim_end())));
         }
         result
     }
@@ -255,7 +257,7 @@ const DECLINED: &str = "The client was asked for its person's approval, and decl
 
 /// The plan that a dry run printed.
 struct Plan {
-/// Its hash; `None` if the plan would be refused, or if there is nothing to do.
+    /// Its hash; `None` if the plan would be refused, or if there is nothing to do.
     hash: Option<String>,
     is_refused: bool,
 }
@@ -264,7 +266,7 @@ impl Plan {
     fn of(said: &Said) -> Self {
         let value: serde_json::Value = serde_json::from_str(&said.json).unwrap_or_default();
         let is_refused = !value["refusal"].is_null();
-// A redo prints the rollback that it would undo: there, `plan_hash` belongs to that rollback, and `undo_plan_hash` to the redo.
+        // A redo prints the rollback that it would undo: there, `plan_hash` belongs to that rollback, and `undo_plan_hash` to the redo.
         let hash = ["undo_plan_hash", "plan_hash"].iter().find_map(|name| value[*name].as_str());
         Self { hash: hash.filter(|_| !is_refused).map(str::to_owned), is_refused }
     }
@@ -384,7 +386,7 @@ impl<C: Commands> ServerHandler for Server<C> {
             point = Some(text).filter(|text| !text.is_empty());
         }
         let words = prompt.words(point).map_err(|error| answer::refused(&error))?;
-// A refused undo is no failed request: the person chose the prompt, and reads here why it is refused.
+        // A refused undo is no failed request: the person chose the prompt, and reads here why it is refused.
         let said = self.run(words).await.unwrap_or_else(|error| prompts::in_the_way(&error));
         Ok(prompt.told(&said.text, point).into())
     }

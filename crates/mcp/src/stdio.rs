@@ -15,6 +15,7 @@ pub(crate) fn take() -> Result<(File, File)> {
 }
 
 fn moved_away() -> io::Result<(File, File)> {
+    // Cloned before they are replaced: the clones are closed in child processes, the numbers 0 and 1 are inherited.
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;

@@ -3,16 +3,16 @@
 /// A step of a tool that first shows its plan, and then does exactly that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-/// Show the plan, and ask no person (`dry_run`).
+    /// Show the plan, and ask no person (`dry_run`).
     Plan,
-/// Show the plan; if the client can ask its person, carry it out when they approve it.
+    /// Show the plan; if the client can ask its person, carry it out when they approve it.
     PlanAndAsk,
-/// Carry out the plan with this hash (`expect_plan`).
+    /// Carry out the plan with this hash (`expect_plan`).
     Do(String),
 }
 
 impl Step {
-/// The step that the arguments of a call ask for. A dry run wins over a hash: it changes nothing.
+    /// The step that the arguments of a call ask for. A dry run wins over a hash: it changes nothing.
     pub(crate) fn of(expect_plan: Option<&String>, is_dry_run: bool) -> Self {
         match (expect_plan, is_dry_run) {
             (_, true) => Self::Plan,

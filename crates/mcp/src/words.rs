@@ -14,7 +14,7 @@ impl Words {
         Self(command.iter().map(|word| (*word).to_owned()).collect())
     }
 
-/// Adds a positional value. Errors: `invalid_value` for one that a parser would take for a flag.
+    /// Adds a positional value. Errors: `invalid_value` for one that a parser would take for a flag.
     pub(crate) fn value(mut self, name: &str, value: &str) -> Result<Self> {
         if value.starts_with('-') || value.is_empty() {
             let text = format!("{name} is {value:?}: no reference is empty or begins with a hyphen.");
@@ -24,7 +24,7 @@ impl Words {
         Ok(self)
     }
 
-/// Adds a positional value, if there is one.
+    /// Adds a positional value, if there is one.
     pub(crate) fn value_if(self, name: &str, value: Option<&str>) -> Result<Self> {
         match value {
             Some(value) => self.value(name, value),
@@ -32,13 +32,13 @@ impl Words {
         }
     }
 
-/// Adds a flag and its value as one word, so that a value that begins with a hyphen is no flag.
+    /// Adds a flag and its value as one word, so that a value that begins with a hyphen is no flag.
     pub(crate) fn flag(mut self, flag: &str, value: &str) -> Result<Self> {
         self.0.push(format!("{flag}={}", checked(flag, value)?));
         Ok(self)
     }
 
-/// Adds a flag and its value, if there is one.
+    /// Adds a flag and its value, if there is one.
     pub(crate) fn flag_if(self, flag: &str, value: Option<&str>) -> Result<Self> {
         match value {
             Some(value) => self.flag(flag, value),
@@ -46,12 +46,12 @@ impl Words {
         }
     }
 
-/// Adds the flag once for each value.
+    /// Adds the flag once for each value.
     pub(crate) fn flags(self, flag: &str, values: &[String]) -> Result<Self> {
         values.iter().try_fold(self, |words, value| words.flag(flag, value))
     }
 
-/// Adds the flag if it is on.
+    /// Adds the flag if it is on.
     pub(crate) fn switch(mut self, flag: &str, is_on: bool) -> Self {
         if is_on {
             self.0.push(flag.to_owned());
@@ -59,11 +59,12 @@ impl Words {
         self
     }
 
-/// Adds `--` and the values after it, where nothing is a flag. Adds nothing if there are none.
+    /// Adds `--` and the values after it, where nothing is a flag. Adds nothing if there are none.
     pub(crate) fn rest(mut self, name: &str, values: &[String]) -> Result<Self> {
         if values.is_empty() {
             return Ok(self);
         }
+        // Everything after `--` is positional for the parser, so these values may begin with a hyphen.
         self.0.push("--".to_owned());
         for value in values {
             self.0.push(checked(name, value)?.to_owned());
@@ -71,7 +72,7 @@ impl Words {
         Ok(self)
     }
 
-/// The words, in the order in which they are typed after `ic`.
+    /// The words, in the order in which they are typed after `ic`.
     pub(crate) fn as_slice(&self) -> &[String] {
         &self.0
     }

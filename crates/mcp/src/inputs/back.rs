@@ -14,9 +14,9 @@ use crate::words::Words;
 enum Layer {
     /// Phase pointer, skips, artifacts, dispatches, agents.
     Workflow,
-/// Outside effects, undone by their compensations.
+    /// Outside effects, undone by their compensations.
     Effects,
-/// Files of the working tree.
+    /// Files of the working tree.
     Files,
     /// HEAD, branch, index, stash.
     Git,
