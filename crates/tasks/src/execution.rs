@@ -19,7 +19,8 @@ use super::registry::{
 use super::report::story;
 
 impl WorkflowExecutor<'_> {
-    /// The tasks, each after those that it needs.
+    /// The indices of the tasks, each after those that it needs. Errors: `invalid_value` for an unknown or circular need, and for a name
+    /// twice.
     pub(super) fn order(&self) -> Result<Vec<usize>> {
         let invalid = |what: String| Err(Diagnosis::new(Code::InvalidValue, what));
         let mut places: HashMap<TaskId, usize> = HashMap::new();
@@ -53,15 +54,17 @@ impl WorkflowExecutor<'_> {
         Ok(graph.order(|at| at))
     }
 
-    /// Executes a task; everything that undoes it is registered by then. `dispatch_id` is set if it has one.
+    /// Executes a task, after its undo was registered. `dispatch_id` is set to its dispatch, if there is a ledger.
     pub(super) fn execute_task(
         &mut self,
         at: usize,
         dispatch_id: &mut Option<DispatchId>,
     ) -> Result<TaskResult> {
         let task = &*self.tasks[at];
+        // Asked for before the task runs: a task that fails half-way has to be undone, too.
         let (id, compensation) = (task.id(), self.compensation_of(task));
         let mut context = TaskContext::new(&id);
+        // Without a ledger, the number of the run distinguishes executions of the same task.
         context.idempotency_key = format!("{id}/{}", self.times);
         let mut seq = 0;
         if let Some(journal) = &mut self.journal {
@@ -77,16 +80,18 @@ impl WorkflowExecutor<'_> {
         if let Some(journal) = &self.journal {
             armed = rows.into_iter().map(|(text, what)| journal.arm(&id, &text, what)).collect();
         }
-        // What could not be undone is not done.
+        // A task whose undo cannot be registered is not executed: it could not be undone.
         let is_armed = armed.is_ok();
         let (armed, mut result) = match armed {
             Err(error) => (Vec::new(), Err(error)),
             Ok(armed) => {
                 if let Some(compensation) = compensation {
+                    // Registered just before it runs, so that only executed tasks are undone.
                     self.armed.register(&id, compensation);
                 }
                 let result = caught(|| task.execute(&context));
-                // What it cannot tell is not known; whatever undoes it must do without it anyway.
+                // Asked for even after a failure, because a task that failed half-way may have made things. The undo has to work without
+                // them, too.
                 context.outputs = caught(|| Ok(task.outputs())).unwrap_or_default();
                 (armed, result)
             }
@@ -94,7 +99,7 @@ impl WorkflowExecutor<'_> {
         if let (Some(journal), Some(dispatch)) = (&self.journal, &*dispatch_id) {
             let undo = undo.filter(|_| is_armed);
             let recorded = journal.end(dispatch, &result, undo.as_deref(), &armed, &context);
-            // Work that was taken back meanwhile does not count, and is undone with the rest.
+            // If the run was rolled back in the meantime, recording fails: the work counts as failed, and is undone with the rest.
             result = result.and_then(|done| recorded.map(|()| done));
         }
         if is_armed {
@@ -103,7 +108,7 @@ impl WorkflowExecutor<'_> {
         result
     }
 
-    /// What of a task's undo becomes rows, and what only this process can run.
+    /// The compensations of a task that become rows, and the description of what only this process can run.
     fn rows_of(
         &self,
         id: &TaskId,
@@ -126,6 +131,7 @@ impl WorkflowExecutor<'_> {
     }
 
     pub(super) fn take_back(&mut self) -> Result<(RollbackReport, Option<RollbackId>)> {
+        // Closed first: while the run rolls back, no other process can advance it.
         self.journal.as_ref().map_or(Ok(()), Journal::close)?;
         let mut report = RollbackReport::default();
         for at in (0..self.executed.len()).rev() {
@@ -136,10 +142,11 @@ impl WorkflowExecutor<'_> {
         let is_success = report.is_success();
         let mut id = None;
         if let Some(journal) = &mut self.journal {
+            // The run stays closed, and a later `rollback` resumes with what is left.
             if !is_success {
                 journal.stopped(&story)?;
             } else if let Some(problem) = journal.undo_since(journal.run.seq)? {
-                // What somebody armed before the first task.
+                // Compensations that were declared before the first task, by the command line or another program.
                 return Err(problem);
             } else {
                 id = Some(journal.settle(&story)?);
@@ -151,7 +158,7 @@ impl WorkflowExecutor<'_> {
         Ok((report, id))
     }
 
-    /// Undoes a task that was executed, its rows first; `is_stopped`: says only what is left.
+    /// Undoes a task that was executed, its rows first. `is_stopped`: an undo has failed before, so this one is only reported as left.
     fn undo_task(&mut self, at: usize, is_stopped: bool) -> Result<Vec<TaskRollback>> {
         let Executed { context, seq } = &self.executed[at];
         let known = self.armed.get(&context.task_id);
@@ -171,7 +178,7 @@ impl WorkflowExecutor<'_> {
     }
 }
 
-/// Runs what a task brings; a panic is an error.
+/// Runs a function of a task; a panic becomes an error, because the tasks before it still have to be undone.
 fn caught<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     let said = |payload: Box<dyn Any + Send>| {
         let text = payload.downcast_ref::<&str>().copied();

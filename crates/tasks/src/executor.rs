@@ -1,4 +1,4 @@
-//! What is registered with an executor, and how its tasks are run as a whole.
+//! Registers tasks and their compensations, and runs the tasks as a whole.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,19 +17,19 @@ use super::registry::{
 use super::report::{TaskOutcome, TaskReport, WorkflowReport};
 use crate::report::Status;
 
-/// Runs tasks, each after those that it needs, and undoes what was done when one fails.
+/// Runs tasks, each after those that it needs. If one fails, it undoes what was done.
 pub struct WorkflowExecutor<'k> {
     pub(super) tasks: Vec<Box<dyn WorkflowTask + 'k>>,
-    /// What was registered for tasks, over what they say themselves.
+    /// Compensations that were registered, which count instead of those of the tasks themselves.
     compensation_registry: CompensationRegistry,
-    /// What of it becomes rows.
+    /// Those that become rows of the ledger.
     pub(super) durable: BTreeMap<TaskId, Durable>,
-    /// What undoes the tasks that were executed.
+    /// The compensations of the tasks that were executed.
     pub(super) armed: CompensationRegistry,
     pub(super) executed: Vec<Executed>,
-    /// Something was begun and is not taken back.
+    /// Whether tasks were executed and not rolled back.
     pub(super) is_begun: bool,
-    /// Why it is taken back.
+    /// The reason of the rollback.
     pub(super) cause: Option<String>,
     pub(super) times: u32,
     pub(super) journal: Option<Journal<'k>>,
@@ -37,17 +37,17 @@ pub struct WorkflowExecutor<'k> {
     warn: Box<dyn FnMut(&str) + 'k>,
 }
 
-/// The compensations of a task that become rows, each with what it does.
+/// The compensations of a task that become rows, each with its description.
 #[derive(Default)]
 pub(super) struct Durable {
     pub(super) rows: Vec<(String, Declared)>,
-    /// What is registered besides only says that they are there.
+    /// Whether the registered function does nothing, because the rows undo everything.
     pub(super) is_all: bool,
 }
 
 pub(super) struct Executed {
     pub(super) context: TaskContext,
-    /// The event that began it; compensations that were armed later undo it, or what came after it.
+    /// The event at its start: compensations with a greater number undo it, or what came after it.
     pub(super) seq: Seq,
 }
 
@@ -75,11 +75,11 @@ impl<'k> WorkflowExecutor<'k> {
         Self::default()
     }
 
-    /// An executor that records what it does as a run of a ledger, with a dispatch for each task. The run is created now, and is
-    /// this executor's until it is dropped: nobody else compensates it.
+    /// An executor that records a run in a ledger, with a dispatch for each task. The run is created now, and is locked until the executor
+    /// is dropped, so that no other process compensates it.
     ///
-    /// If its process dies, the run stays as it is, with the dispatch of the task that was being executed: `ic compensation run`
-    /// undoes what was durable, `ic run rollback` takes the run back. Errors: those of [`ic_ops::run::create`].
+    /// If its process dies, the run stays open, with the dispatch of the task that was being executed: `ic compensation run` undoes what
+    /// was durable, and `ic run rollback` rolls the run back. Errors: those of [`ic_ops::run::create`].
     ///
     /// ```
     /// use std::cell::Cell;
@@ -143,7 +143,7 @@ impl<'k> WorkflowExecutor<'k> {
         self.tasks.push(Box::new(task));
     }
 
-    /// Says who hears of warnings; else nobody does.
+    /// Sets the function that gets warnings; without one they are dropped.
     ///
     /// ```
     /// use ic_tasks::WorkflowExecutor;
@@ -155,7 +155,7 @@ impl<'k> WorkflowExecutor<'k> {
         self.warn = Box::new(warn);
     }
 
-    /// Registers what undoes a task, over what was registered before and over what the task says itself.
+    /// Registers the undo of a task, in place of one that was registered before or that the task itself brings.
     ///
     /// It is lost with this process. It counts for tasks that are executed from now on.
     pub fn register_compensation(
@@ -168,11 +168,11 @@ impl<'k> WorkflowExecutor<'k> {
         self.compensation_registry.register(task_id, compensation);
     }
 
-    /// Registers that a task creates or changes a file: its undo deletes it again, or puts back what it was.
+    /// Registers that a task creates or changes a file: its undo deletes the file, or restores its former content.
     ///
-    /// What was registered for the task already is run too, after this; what it says itself is not. On a ledger, a file in the
-    /// project's tree is durable, of any size, and what it is when the task begins is put back. Elsewhere it is kept in this
-    /// process as it is now: see [`ToolCompensation::file_compensation`] for what then cannot be.
+    /// A compensation that is registered already runs, too, after this one; that of the task itself does not. On a ledger, a file in the
+    /// project's tree is durable, of any size, and its content at the start of the task is restored. Elsewhere its present content is kept
+    /// in this process: see [`ToolCompensation::file_compensation`] for files that then cannot be restored.
     ///
     /// ```
     /// use ic_tasks::{Coverage, WorkflowExecutor};
@@ -197,6 +197,7 @@ impl<'k> WorkflowExecutor<'k> {
                 let description = format!("put {} back as it was", path.display());
                 self.keep(task_id, description, Declared::RestoreFiles(vec![absolute]));
             }
+            // A row can only name a file of the run's tree. This one is kept in memory, with a warning.
             Some(_) => {
                 let lost = "what it was is lost with this process";
                 (self.warn)(&format!("{} is not in the project: {lost}", path.display()));
@@ -206,10 +207,10 @@ impl<'k> WorkflowExecutor<'k> {
         }
     }
 
-    /// Registers what undoes a task as a row of the ledger, so that it outlives this process. What was registered for the task
-    /// already is run too, after this; what it says itself is not.
+    /// Registers the undo of a task as a row of the ledger, so that it outlives this process. A compensation that is registered already
+    /// runs, too, after this one; that of the task itself does not.
     ///
-    /// It is armed when the task begins; what it needs to know, it learns then. Errors: `conflict` without a ledger.
+    /// It is armed when the task begins, with what is known by then. Errors: `conflict` without a ledger.
     pub fn register_durable_compensation(
         &mut self,
         task_id: impl Into<TaskId>,
@@ -228,7 +229,7 @@ impl<'k> WorkflowExecutor<'k> {
         let registered = self.compensation_registry.get(&task_id).map(ToolCompensation::coverage);
         let durable = self.durable.entry(task_id.clone()).or_default();
         if registered != Some(Coverage::Compensated) {
-            // The rows of a task are undone just before its turn in the registry comes.
+            // The rows are undone just before the registry comes to this task, so there it has nothing left to do.
             let undone = ToolCompensation::new(&description, |_| Ok(TaskResult::Success));
             self.compensation_registry.register(task_id, undone);
             durable.is_all = true;
@@ -236,7 +237,7 @@ impl<'k> WorkflowExecutor<'k> {
         durable.rows.push((description, declared));
     }
 
-    /// How many of the tasks have declared what their undo is. Warns if not all have.
+    /// Reports which tasks declare their undo, and warns if some do not.
     pub fn validate_compensation_coverage(&mut self) -> CompensationReport {
         let coverage = |task: &dyn WorkflowTask| {
             self.compensation_of(task).map_or(Coverage::Undeclared, |known| known.coverage())
@@ -258,14 +259,15 @@ impl<'k> WorkflowExecutor<'k> {
         registered.or_else(|| task.executable_compensation().map(Into::into))
     }
 
-    /// Executes all tasks. If one fails, it and what was executed before it are undone in reverse, up to an undo that fails. After
-    /// a rollback the tasks can be run again.
+    /// Executes all tasks. If one fails, it and the tasks before it are undone in reverse, until an undo fails. After a rollback the tasks
+    /// can be run again.
     ///
-    /// That a task failed is no error: it is in the report. Errors: `invalid_value` for tasks that need each other, need what is
-    /// not there or share a name; `conflict` if they were run already; whatever writing to the ledger can give: what was executed
-    /// is then undone by [`WorkflowExecutor::rollback`], as far as that gets.
+    /// A failed task is no error: the report has it. Errors: `invalid_value` for tasks that need each other, need an unknown task or share
+    /// a name; `conflict` if they were run already; those of writing to the ledger: [`WorkflowExecutor::rollback`] then undoes what was
+    /// executed, as far as possible.
     pub fn run(&mut self) -> Result<WorkflowReport> {
         let order = self.order()?;
+        // A second run would execute finished tasks again, with nothing undone in between.
         if self.is_begun {
             return Err(Diagnosis::new(Code::Conflict, "The tasks were run already.")
                 .hint("roll them back first: WorkflowExecutor::rollback"));
@@ -310,10 +312,10 @@ impl<'k> WorkflowExecutor<'k> {
         Ok(report)
     }
 
-    /// Takes back what was executed, all of it well or not; or goes on with a rollback that an undo stopped.
+    /// Rolls back the executed tasks, whether or not all succeeded, or resumes a rollback after an undo that failed.
     ///
-    /// On a ledger the run is then active again, at its first phase; it stays closed (`rolling_back`) while something is left. If this
-    /// process ends before that, `ic compensation run` opens it again. Errors: `conflict` if nothing was run.
+    /// On a ledger the run is active again afterwards, at its first phase. While something is left it stays closed (`rolling_back`). If
+    /// this process ends before, `ic compensation run` opens it again. Errors: `conflict` if nothing was run.
     pub fn rollback(&mut self) -> Result<RollbackReport> {
         if !self.is_begun {
             return Err(Diagnosis::new(Code::Conflict, "Nothing was executed that could be rolled back."));

@@ -1,6 +1,6 @@
-//! The run of a ledger that tells the story of tasks, and the compensations of theirs that are rows.
+//! The run of a ledger that records tasks, and their compensations that are rows.
 //!
-//! The run's lock and token are held as long as the executor lives: nobody else compensates the run meanwhile.
+//! The run is locked as long as the executor lives, so that no other process compensates it.
 
 use std::path::{Path, PathBuf};
 
@@ -21,16 +21,16 @@ use ic_worktree::{Settings, Workspace, paths_in_root};
 
 use super::registry::{TaskContext, TaskError, TaskId, TaskResult};
 
-/// All tasks are executed in one phase; the end of the chain is that all of them ended well.
+/// The chain of the run: all tasks are executed in the first phase, and the last one means that all succeeded.
 const PHASES: &str = "executing,done";
 
-/// The run that tasks are recorded in.
+/// The run in which the tasks are recorded.
 pub(super) struct Journal<'k> {
     saga: Saga<'k>,
     pub(super) run: Run,
 }
 
-/// Undone rows are reported with their task.
+/// Prints nothing: the report names undone rows with their tasks.
 struct Quiet;
 
 impl Sink for Quiet {
@@ -39,7 +39,7 @@ impl Sink for Quiet {
 }
 
 impl<'k> Journal<'k> {
-    /// Begins a run; returns what went less well, too.
+    /// Begins a run, and returns warnings, too.
     pub(super) fn begin(
         kernel: &'k Kernel,
         settings: &'k Settings,
@@ -57,14 +57,15 @@ impl<'k> Journal<'k> {
         };
         let created = ic_ops::run::create(kernel, &new, Some(settings))?;
         let warnings = created.warnings.into_iter().map(|warning| warning.message).collect();
+        // Locked until the executor is dropped: `ic compensation run` of another process waits or is refused.
         let saga = Saga::take(kernel, settings, &created.run.id)?;
         Ok((Self { saga, run: created.run }, warnings))
     }
 
-    /// Records that a task begins.
+    /// Records that a task begins. Errors: `run_not_active` if the run was rolled back since.
     pub(super) fn start(&mut self, task: &TaskId) -> Result<Dispatch> {
         let id: DispatchId = self.saga.kernel.context.new_id();
-        // Others may have taken it back since.
+        // The run is read anew: another process may have rolled it back since the last task.
         self.run = self.saga.run()?;
         self.run.require_active()?;
         let work = Work { name: Some(task.to_string()), ..Work::default() };
@@ -75,7 +76,7 @@ impl<'k> Journal<'k> {
         })
     }
 
-    /// Registers and arms a compensation of a task that is about to be executed.
+    /// Registers and arms a compensation of a task, before the task is executed.
     pub(super) fn arm(&self, task: &TaskId, description: &str, declared: Declared) -> Result<Compensation> {
         let declaration = Declaration {
             run: self.run.id.as_str(),
@@ -86,9 +87,9 @@ impl<'k> Journal<'k> {
         compensation::add(self.saga.kernel, self.saga.settings, &declaration)
     }
 
-    /// Records how a task ended. `undo`: what only this process can run to undo it.
+    /// Records the outcome of a task. `undo`: the description of an undo that only this process can run.
     ///
-    /// Errors: `stale_dispatch` if somebody took the run back meanwhile.
+    /// Errors: `stale_dispatch` if the run was rolled back in the meantime.
     pub(super) fn end(
         &self,
         dispatch: &DispatchId,
@@ -122,19 +123,19 @@ impl<'k> Journal<'k> {
         })
     }
 
-    /// Records that every task ended well. Errors: `stale_phase` if somebody took the run back meanwhile.
+    /// Records that every task succeeded. Errors: `stale_phase` if the run was rolled back in the meantime.
     pub(super) fn complete(&mut self) -> Result<()> {
         advance::one_phase(self.saga.kernel, &self.run, self.saga.settings)?;
         self.run = self.saga.run()?;
         Ok(())
     }
 
-    /// Closes the run: it is taken back.
+    /// Closes the run for its rollback.
     pub(super) fn close(&self) -> Result<()> {
         self.saga.close()
     }
 
-    /// Undoes what was armed after `seq`, newest first. Returns why it came no further, if it did not.
+    /// Undoes the compensations that were armed after `seq`, newest first. Returns the error that stopped it, if one did.
     pub(super) fn undo_since(&self, seq: Seq) -> Result<Option<Diagnosis>> {
         let run = self.saga.run()?;
         let scope = Scope::After(Cut {
@@ -159,7 +160,7 @@ impl<'k> Journal<'k> {
         Ok(plan.pivot.as_ref().map(|pivot| Diagnosis::new(Code::Conflict, beyond(pivot))))
     }
 
-    /// The end of a rollback, in one transaction: the run is open again at its first phase, and what it did is marked.
+    /// Ends a rollback in one transaction: the run is active at its first phase again, and its work is marked as rolled back.
     pub(super) fn settle(&mut self, reason: &str) -> Result<RollbackId> {
         let id: RollbackId = self.saga.kernel.context.new_id();
         self.saga.write(|tx, now| {
@@ -173,7 +174,7 @@ impl<'k> Journal<'k> {
         Ok(id)
     }
 
-    /// Records that a rollback waits: what only this process can undo, it has failed to undo.
+    /// Records that a rollback has stopped, because an undo that only this process can run has failed.
     pub(super) fn stopped(&self, reason: &str) -> Result<()> {
         let event = NewEvent {
             reason: Some(reason),
@@ -182,7 +183,7 @@ impl<'k> Journal<'k> {
         self.saga.write(|tx, now| ic_events::append(tx, now, &event).map(|_| ()))
     }
 
-    /// Whether a row can say how a file is put back: it lies in the run's tree.
+    /// Whether a row can restore this file: it is in the run's tree.
     pub(super) fn covers(&self, path: &Path) -> bool {
         Workspace::of_run(self.saga.kernel, &self.run, self.saga.settings)
             .is_ok_and(|workspace| paths_in_root(&workspace, &[PathBuf::from(path)]).is_ok())

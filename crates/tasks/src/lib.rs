@@ -1,8 +1,8 @@
-//! Tasks of a Rust program, run in the order of their needs and undone in reverse when one fails (seed 004).
+//! Runs tasks of a Rust program in the order of their needs, and undoes them in reverse when one fails (seed 004).
 //!
-//! The registration pattern: a task says in [`WorkflowTask::compensation`] what its undo is, and brings the function in
-//! [`WorkflowTask::executable_compensation`]; or whoever runs it registers one, which then counts instead of the task's own.
-//! Either is registered before the task executes, so that a task that fails half-way is undone too.
+//! The registration pattern: a task declares its undo in [`WorkflowTask::compensation`], and brings the function in
+//! [`WorkflowTask::executable_compensation`]. Or the program registers one, which then counts instead of the task's own.
+//! Either is registered before the task executes, so that a task that fails half-way is undone, too.
 //!
 //! ```
 //! use ic_base::{Code, Diagnosis};
@@ -52,11 +52,11 @@
 //! # Ok::<(), Diagnosis>(())
 //! ```
 //!
-//! [`WorkflowExecutor::on_ledger`] does the same as a run of a ledger. What is there of a compensation then depends on what it
-//! is: a file that is put back, and whatever is registered with [`WorkflowExecutor::register_durable_compensation`], is a row, which
-//! another process can carry out if this one dies; so is that a task needs no undo. A function is not: it is lost with its
-//! process. The ledger names it in the summary or error of the task's dispatch, and in the reason of the rollback that ran it;
-//! `ic compensation coverage` counts its task as undeclared.
+//! [`WorkflowExecutor::on_ledger`] does the same as a run of a ledger. How long a compensation lasts then depends on its kind. A file
+//! that is restored, and what is registered with [`WorkflowExecutor::register_durable_compensation`], is a row, which another process can
+//! carry out if this one dies; so is the declaration that a task needs no undo. A function is lost with its process. The ledger names it
+//! in the summary or error of the task's dispatch, and in the reason of the rollback that ran it. `ic compensation coverage` counts such a
+//! task as undeclared.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
@@ -81,32 +81,31 @@ pub use self::report::{Status, TaskOutcome, TaskReport, WorkflowReport};
 
 /// A piece of work that a [`WorkflowExecutor`] runs.
 pub trait WorkflowTask {
-    /// Its name, which no other task of the executor has: one line, at most 200 bytes.
+    /// The name of the task, unique within the executor: one line, at most 200 bytes.
     fn id(&self) -> TaskId;
 
     /// Does the work. A panic counts as a failure.
     ///
-    /// `context`: what its undo is given too, save for the outputs. Its idempotency key is another one each time the task
-    /// is run anew.
+    /// `context`: the same that its undo gets, without the outputs. Its idempotency key differs each time the task is run again.
     fn execute(&self, context: &TaskContext) -> Result<TaskResult, TaskError>;
 
-    /// What it says of its undo; `None`: nothing is known of it. It is asked before the task is executed.
+    /// The declaration of its undo; `None` if it declares none. It is asked for before the task is executed.
     fn compensation(&self) -> Option<CompensationAction> {
         None
     }
 
-    /// The same with the function that undoes it; without one, what [`WorkflowTask::compensation`] says.
+    /// The declaration with the function that undoes the task; by default [`WorkflowTask::compensation`] without one.
     fn executable_compensation(&self) -> Option<ExecutableCompensation> {
         self.compensation().map(ExecutableCompensation::new)
     }
 
-    /// The tasks that must have ended well before it starts.
+    /// The tasks that must have succeeded before it starts.
     fn needs(&self) -> Vec<TaskId> {
         Vec::new()
     }
 
-    /// The ids of the things that it made, for its undo: the outputs of the undo's context. Asked after it was executed, also
-    /// when it failed. A command that undoes it finds in its environment those that are UTF-8.
+    /// The ids of the things that it made, for its undo: the outputs of the undo's context. Asked for after it was executed, even if it
+    /// failed. A command that undoes it finds those that are UTF-8 in its environment.
     fn outputs(&self) -> BTreeMap<String, OsString> {
         BTreeMap::new()
     }

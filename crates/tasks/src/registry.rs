@@ -1,6 +1,6 @@
-//! Compensations of one program: closures and small undos kept in memory, and the rollback that runs them (seed 004).
+//! The compensations of one program, as functions and small undos in memory, and the rollback that runs them (seed 004).
 //!
-//! They are lost with the process. What must survive it is a row in the ledger.
+//! They are lost with the process. A compensation that has to survive it is a row in the ledger.
 //!
 //! ```
 //! use ic_tasks::registry::{CompensationRegistry, RollbackEngine, TaskContext, TaskResult, ToolCompensation};
@@ -35,7 +35,7 @@ pub use self::task::{TaskContext, TaskError, TaskId, TaskResult};
 pub use self::tool::ToolCompensation;
 pub use ic_saga::coverage::{CompensationReport, Coverage};
 
-/// The undo of each task, and which tasks are undone already.
+/// The compensation of each task, and the tasks that are undone already.
 #[derive(Debug, Clone, Default)]
 pub struct CompensationRegistry {
     compensations: BTreeMap<TaskId, ToolCompensation>,
@@ -43,14 +43,14 @@ pub struct CompensationRegistry {
 }
 
 impl CompensationRegistry {
-    /// A registry in which nothing is registered.
+    /// A registry without compensations.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Registers what undoes a task, and returns what was registered for it before, which is not run any more.
+    /// Registers the undo of a task, and returns the one that was registered before, which will not run.
     ///
-    /// It must be registered before the task starts. A [`CompensationAction`] can be registered as it is.
+    /// It must be registered before the task starts. A [`CompensationAction`] can be registered directly.
     ///
     /// ```
     /// use ic_tasks::registry::{CompensationAction, CompensationRegistry, ToolCompensation};
@@ -66,27 +66,27 @@ impl CompensationRegistry {
         compensation: impl Into<ToolCompensation>,
     ) -> Option<ToolCompensation> {
         let task_id = task_id.into();
-        // What is registered anew is about to be done anew.
+        // The task is about to be executed again, so it counts as undone no longer.
         self.rolled_back.remove(&task_id);
         self.compensations.insert(task_id, compensation.into())
     }
 
-    /// What undoes a task.
+    /// The compensation of a task; `None` if none is registered.
     pub fn get(&self, task_id: &TaskId) -> Option<&ToolCompensation> {
         self.compensations.get(task_id)
     }
 
-    /// Whether something is registered for a task, if only that it needs no undo.
+    /// Whether anything is registered for a task, even that it needs no undo.
     pub fn has_compensation(&self, task_id: &TaskId) -> bool {
         self.compensations.contains_key(task_id)
     }
 
-    /// Forgets what undoes a task, and returns it.
+    /// Removes the compensation of a task, and returns it.
     pub fn remove(&mut self, task_id: &TaskId) -> Option<ToolCompensation> {
         self.compensations.remove(task_id)
     }
 
-    /// How many of these tasks have declared what their undo is, and which have not.
+    /// Reports which of these tasks declare their undo.
     ///
     /// ```
     /// use ic_tasks::registry::{CompensationRegistry, ToolCompensation};
@@ -106,7 +106,7 @@ impl CompensationRegistry {
 
     /// Registers that a task is about to create this file: see [`ToolCompensation::file_compensation`].
     ///
-    /// What the task has registered already is run too, after this.
+    /// A compensation that is registered already runs, too, after this one.
     ///
     /// ```
     /// use ic_tasks::registry::{CompensationRegistry, RollbackEngine, TaskContext};
@@ -129,12 +129,12 @@ impl CompensationRegistry {
 
     /// Registers that a task has just started this process: see [`ToolCompensation::process_compensation`].
     ///
-    /// What the task has registered already is run too, after this.
+    /// A compensation that is registered already runs, too, after this one.
     pub fn register_process_spawn(&mut self, task_id: impl Into<TaskId>, pid: u32) {
         self.add(task_id.into(), ToolCompensation::process_compensation(pid));
     }
 
-    /// A task makes several things; overriding would forget all but the last.
+    /// Adds a compensation in front of the registered one: a task makes several things, and replacing would forget all but the last.
     fn add(&mut self, task_id: TaskId, newest: ToolCompensation) {
         let compensation = match self.compensations.remove(&task_id) {
             Some(earlier) if earlier.coverage() == Coverage::Compensated => newest.then(earlier),

@@ -1,4 +1,4 @@
-//! What became of tasks.
+//! The outcome of tasks.
 
 use ic_base::{DispatchId, RollbackId, RunId};
 
@@ -6,40 +6,40 @@ use super::registry::{
     CompensationReport, RollbackOutcome, RollbackReport, TaskError, TaskId, TaskResult, TaskRollback,
 };
 
-/// What became of the tasks as a whole.
+/// The outcome of all tasks together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Every task ended well.
+    /// Every task succeeded, and nothing was undone.
     Completed,
-    /// A task failed, and what was done is undone.
+    /// A task failed, and everything was undone.
     RolledBack,
-    /// A task failed, and something could not be undone; it can be tried again.
+    /// A task failed, and something could not be undone; that can be tried again.
     RollingBack,
 }
 
-/// How far a task came.
+/// The outcome of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskOutcome {
-    /// Its turn did not come.
+    /// It was not executed, because another one failed before.
     NotStarted,
-    /// It ended well.
+    /// It succeeded: it did its work, or skipped it.
     Finished(TaskResult),
-    /// It failed; [`WorkflowReport::failure`] says why.
+    /// It failed; [`WorkflowReport::failure`] has the error.
     Failed,
 }
 
-/// A task, as far as it came.
+/// A task and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskReport {
-    /// The task.
+    /// The id that the task itself gave.
     pub task_id: TaskId,
-    /// How far it came.
+    /// Its outcome, before any undo.
     pub outcome: TaskOutcome,
-    /// Its dispatch, if there is a ledger and it was begun.
+    /// Its dispatch, if there is a ledger and the task began.
     pub dispatch_id: Option<DispatchId>,
 }
 
-/// What became of all tasks.
+/// The outcome of all tasks.
 #[derive(Debug)]
 pub struct WorkflowReport {
     /// The run, if there is a ledger.
@@ -48,17 +48,17 @@ pub struct WorkflowReport {
     pub status: Status,
     /// The tasks, in the order in which they were added.
     pub tasks: Vec<TaskReport>,
-    /// How many of the tasks had declared what their undo is, before the first was executed.
+    /// The tasks that had declared their undo before the first one was executed.
     pub coverage: CompensationReport,
-    /// The task that failed, and why.
+    /// The task that failed, and its error.
     pub failure: Option<(TaskId, TaskError)>,
-    /// What was undone, if one failed.
+    /// The undo of the tasks, if one failed.
     pub rollback: Option<RollbackReport>,
-    /// The rollback in the ledger, if it came to that.
+    /// The rollback in the ledger, if it was finished.
     pub rollback_id: Option<RollbackId>,
 }
 
-/// Why it was rolled back and what came of it, on one line: the ledger keeps no other trace of undo functions.
+/// The reason and the outcome of a rollback, on one line: the ledger has no other trace of undo functions.
 pub(super) fn story(cause: &str, rollback: &RollbackReport) -> String {
     let list = |what: &str, tasks: Vec<&str>| match tasks.as_slice() {
         [] => String::new(),

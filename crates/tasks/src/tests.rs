@@ -220,7 +220,7 @@ fn tasks_run_after_what_they_need() {
     assert_eq!(executor.run().unwrap().status, Status::Completed);
     assert_eq!(log.take(), ["c", "a", "b", "d"]);
     assert_eq!(executor.run().unwrap_err().code(), Code::Conflict);
-    // What went well can be taken back too, and run again.
+    // Tasks that succeeded can be rolled back, too, and run again.
     assert!(executor.rollback().unwrap().is_success());
     assert_eq!(log.take(), ["undo d", "undo b", "undo a", "undo c"]);
     assert_eq!(executor.rollback().unwrap_err().code(), Code::Conflict);

@@ -1,4 +1,4 @@
-//! What a task says of its undo, and the function that goes with it.
+//! The declaration of a task's undo, and the function that belongs to it.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 use super::task::{TaskContext, TaskError, TaskResult};
 use super::tool::{ToolCompensation, Undo, UndoFunction};
 
-/// What is done about a task when its workflow is rolled back.
+/// The way a rollback treats a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompensationType {
-    /// Nothing: it has left nothing to undo.
+    /// It runs nothing, because the task left nothing to undo.
     Skip,
-    /// Nothing: it is better tried again than undone.
+    /// It runs nothing, because the task is to be retried rather than undone.
     Retry,
-    /// A function undoes it.
+    /// It runs a function that undoes the task.
     UndoFunction,
 }
 
-/// What a task says of its own undo. It can be written down; the function that undoes it cannot.
+/// The declaration of a task's undo. It can be serialized; the function that undoes the task cannot.
 ///
 /// ```
 /// use ic_tasks::registry::CompensationAction;
@@ -30,30 +30,30 @@ pub enum CompensationType {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompensationAction {
-    /// What is done.
+    /// Whether an undo runs.
     pub action_type: CompensationType,
-    /// The same for people, as an order: "delete the branch"; for the other types, why nothing is done.
+    /// For people: the undo as an imperative, "delete the branch"; for the other types, the reason why nothing runs.
     pub description: String,
 }
 
 impl CompensationAction {
-    /// Nothing is to be undone.
+    /// Declares that nothing has to be undone.
     pub fn skip(description: impl Into<String>) -> Self {
         Self { action_type: CompensationType::Skip, description: description.into() }
     }
 
-    /// The task is better tried again.
+    /// Declares that the task is to be retried rather than undone.
     pub fn retry(description: impl Into<String>) -> Self {
         Self { action_type: CompensationType::Retry, description: description.into() }
     }
 
-    /// A function undoes it, which is given apart: [`ExecutableCompensation::with_undo`].
+    /// Declares a function, which is given separately: [`ExecutableCompensation::with_undo`].
     pub fn undo(description: impl Into<String>) -> Self {
         Self { action_type: CompensationType::UndoFunction, description: description.into() }
     }
 }
 
-/// What a task says of its undo, together with the function that does it.
+/// The declaration of a task's undo, with its function.
 ///
 /// ```
 /// use ic_tasks::registry::{CompensationAction, ExecutableCompensation, TaskContext, TaskResult};
@@ -64,7 +64,7 @@ impl CompensationAction {
 /// ```
 #[derive(Clone)]
 pub struct ExecutableCompensation {
-    /// What is done; it decides whether the function is run.
+    /// The declaration, which decides whether the function runs.
     pub action: CompensationAction,
     function: Option<UndoFunction>,
 }
@@ -83,7 +83,7 @@ impl ExecutableCompensation {
         Self { action: CompensationAction::undo(description), function: Some(UndoFunction::new(undo)) }
     }
 
-    /// Runs it as [`ToolCompensation::execute`] does.
+    /// Runs the function, as [`ToolCompensation::execute`] does.
     pub fn execute(&self, context: &TaskContext) -> Result<TaskResult, TaskError> {
         ToolCompensation::from(self.clone()).execute(context)
     }
@@ -111,8 +111,8 @@ impl From<ExecutableCompensation> for ToolCompensation {
     }
 }
 
-/// An undo function cannot be made from what is written down of it: such an action converts to a compensation that is
-/// skipped, and counts as undeclared, until it is registered with its function.
+/// The declaration of an undo function does not contain the function. So it converts to a compensation that is skipped, and that counts as
+/// undeclared until it is registered with its function.
 impl From<CompensationAction> for ToolCompensation {
     fn from(action: CompensationAction) -> Self {
         ExecutableCompensation::new(action).into()

@@ -1,7 +1,7 @@
-//! What a file was before a task began, and how it becomes that again.
+//! Remembers a file before a task begins, and restores it.
 //!
-//! The way to the file is walked from a directory that was there before, without following links: a task that puts a link
-//! in the way cannot make an undo delete or overwrite a file that lies elsewhere.
+//! The path is walked from a directory that existed before, without following links. So a task that puts a link into the path cannot make
+//! an undo delete or overwrite another file.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,17 +15,17 @@ use ic_checkpoint::rootfs::{Found, RootDir, check_path};
 /// The longest file whose content is kept in memory, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A file as it was.
+/// A file, as it was before its task.
 pub(super) struct FileBefore {
-    /// Absolute: the working directory may be another one by then.
+    /// Absolute, because the working directory may change before the undo.
     path: PathBuf,
     before: Result<Before>,
 }
 
 struct Before {
-    /// The nearest directory above it that was there, without links.
+    /// The nearest directory above it that existed, without links.
     base: PathBuf,
-    /// The way from there.
+    /// The path from that directory.
     below: Vec<u8>,
     state: State,
 }
@@ -36,7 +36,7 @@ enum State {
 }
 
 impl FileBefore {
-    /// The file as it is now. A file that could not be put back is known as such, and why.
+    /// Remembers a file. If it could not be restored, the reason is remembered.
     pub(super) fn of(path: &Path) -> Self {
         match std::path::absolute(path).while_doing(|| format!("resolving {}", path.display())) {
             Ok(path) => Self { before: look(&path), path },
@@ -44,9 +44,9 @@ impl FileBefore {
         }
     }
 
-    /// Makes the file what it was. Nothing is changed that is so already.
+    /// Restores the file. If it is unchanged, nothing is written.
     ///
-    /// Errors: `conflict` if it is not known what the file was, or what stands there now cannot be replaced.
+    /// Errors: `conflict` if the former content is unknown, or what is at the path now cannot be replaced.
     pub(super) fn put_back(&self) -> Result<()> {
         let before = match &self.before {
             Ok(before) => before,
@@ -65,7 +65,7 @@ impl FileBefore {
     fn delete(&self, before: &Before) -> Result<()> {
         let Some(root) = self.open(before)? else { return Ok(()) };
         match root.state(&before.below).while_doing(|| self.reading())? {
-            // A link on the way: the task may have made the file through it, or it may be somebody else's.
+            // A link in the path: either the task made the file through it, or it is not the task's. Deleting could hit the wrong file.
             Found::Absent if self.path.symlink_metadata().is_ok() => Err(self.elsewhere()),
             Found::Absent => Ok(()),
             Found::Directory(_) => Err(self.refusal("a directory stands there")),
@@ -89,15 +89,17 @@ impl FileBefore {
             }
             Found::Absent | Found::File(_) | Found::Symlink(..) | Found::Special => {}
         }
+        // Checked once more just before the rename, because another process may have put a directory there.
         let still = |found: &Found| !matches!(found, Found::Directory(_));
         root.write_file(&before.below, mode, &temporary_name(), &still, &mut |file| {
             file.write_all(content).while_doing(|| format!("writing {}", self.path.display()))
         })
     }
 
-    /// The directory that was there; `None` if it is gone.
+    /// Opens the directory that existed before; `None` if it is gone.
     fn open(&self, before: &Before) -> Result<Option<RootDir>> {
         match fs::canonicalize(&before.base) {
+            // The same real path as before: a link that was put into it would lead to another directory.
             Ok(now) if now == before.base => RootDir::open(&before.base).map(Some),
             Ok(_) => Err(self.elsewhere()),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
@@ -105,7 +107,7 @@ impl FileBefore {
         }
     }
 
-    /// Makes the directory anew. Its permissions are not known any more; nobody else is let in.
+    /// Creates the directory again. Its former permissions are unknown, so only this user has access.
     fn make_base(&self, before: &Before) -> Result<RootDir> {
         ic_store::private::directories(&before.base)
             .while_doing(|| format!("creating {}", before.base.display()))?;
@@ -121,7 +123,7 @@ impl FileBefore {
     }
 
     fn refusal(&self, why: &str) -> Diagnosis {
-        Diagnosis::new(Code::Conflict, format!("{} is left as it is: {why}.", self.path.display()))
+        Diagnosis::new(Code::Conflict, format!("{} was not changed: {why}.", self.path.display()))
             .detail("path", self.path.to_string_lossy().into_owned())
     }
 }
@@ -150,14 +152,15 @@ fn look(path: &Path) -> Result<Before> {
     Ok(Before { base, below, state })
 }
 
-/// A file's content; `None` if it is too long to keep.
+/// The content of a file; `None` if it is too long to keep.
 fn read_small(root: &RootDir, below: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
+    // One byte more than is kept, to tell a file that is too long from one that fits.
     root.open_file(below)?.take(MAX_BYTES + 1).read_to_end(&mut content)?;
     Ok((content.len() as u64 <= MAX_BYTES).then_some(content))
 }
 
-/// A name that nothing has, unless a process with this id died while it wrote.
+/// A name that no file has, unless a process with this id died while it wrote one.
 fn temporary_name() -> Vec<u8> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!(".ic-undo-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)).into_bytes()

@@ -12,65 +12,65 @@ use super::task::{TaskContext, TaskError, TaskId, TaskResult};
 use super::tool::ToolCompensation;
 use ic_saga::order::FailurePolicy;
 
-/// What came of one task in a rollback.
+/// The outcome of one task in a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum RollbackOutcome {
-    /// Its compensation was run, and said that it is undone. It is registered no more.
+    /// Its compensation succeeded, and is no longer registered.
     RolledBack,
-    /// An earlier rollback with the same registry has undone it.
+    /// An earlier rollback with the same registry undid it.
     AlreadyRolledBack,
-    /// Nothing was undone, on purpose or because nothing can be run. What was registered still is.
+    /// Nothing ran, as declared or because there is no function. The compensation is still registered.
     Skipped {
-        /// Why, for the person who reads the report.
+        /// The reason, for the person who reads the report.
         reason: String,
     },
     /// Its compensation failed. It is still registered, and can be run again.
     Failed {
-        /// The code of the error.
+        /// The code of the error, as `io_error`.
         code: String,
-        /// What went wrong.
+        /// The message of the error.
         error: String,
     },
-    /// Nothing was registered for it: if it has left anything, that is still there.
+    /// No compensation was registered. If the task left anything, it is still there.
     Undeclared,
-    /// Its turn did not come, because another one failed. It is still registered.
+    /// It was not tried, because another one failed before. It is still registered.
     Pending,
 }
 
-/// A task and what came of it.
+/// A task and its outcome in a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskRollback {
-    /// The task.
+    /// The task that was executed.
     pub task_id: TaskId,
-    /// What its compensation does; `None` if there is none.
+    /// The description of its compensation; `None` if there is none.
     pub description: Option<String>,
-    /// What came of it.
+    /// The outcome of the compensation.
     #[serde(flatten)]
     pub outcome: RollbackOutcome,
 }
 
-/// What came of every task, in the order in which they were undone.
+/// The outcomes of all tasks, in the order in which they were undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RollbackReport {
-    /// One for each task that was executed, each once.
+    /// One for each executed task, each task once.
     pub results: Vec<TaskRollback>,
 }
 
 impl RollbackReport {
-    /// Whether none failed and none is pending. Skipped and undeclared tasks are not failures.
+    /// Whether no compensation failed or is pending. Skipped and undeclared tasks are not failures.
     pub fn is_success(&self) -> bool {
         let is_open =
             |r: &TaskRollback| matches!(r.outcome, RollbackOutcome::Failed { .. } | RollbackOutcome::Pending);
         !self.results.iter().any(is_open)
     }
 
-    /// The tasks that this rollback has undone.
+    /// The tasks that this rollback undid.
     pub fn rolled_back(&self) -> impl Iterator<Item = &TaskId> {
         self.tasks(|outcome| *outcome == RollbackOutcome::RolledBack)
     }
 
-    /// The tasks for which nothing was run.
+    /// The tasks for which nothing ran.
     pub fn skipped(&self) -> impl Iterator<Item = &TaskId> {
         self.tasks(|outcome| matches!(outcome, RollbackOutcome::Skipped { .. }))
     }
@@ -80,7 +80,7 @@ impl RollbackReport {
         self.tasks(|outcome| matches!(outcome, RollbackOutcome::Failed { .. }))
     }
 
-    /// The tasks whose turn did not come.
+    /// The tasks that were not tried, because another one failed before.
     pub fn pending(&self) -> impl Iterator<Item = &TaskId> {
         self.tasks(|outcome| *outcome == RollbackOutcome::Pending)
     }
@@ -90,7 +90,7 @@ impl RollbackReport {
     }
 }
 
-/// Undoes tasks by what is registered for them.
+/// Undoes tasks with their registered compensations.
 ///
 /// ```
 /// use ic_base::{Code, Diagnosis};
@@ -119,21 +119,21 @@ pub struct RollbackEngine {
 }
 
 impl RollbackEngine {
-    /// An engine that stops at the first failure: what is undone later may stand on what could not be undone.
+    /// An engine that stops at the first failure, because earlier work may depend on what could not be undone.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An engine that does what the policy says. It does not know what depends on what: `Continue` undoes all the rest.
+    /// An engine with this policy. It knows no dependencies, so `Continue` undoes all other tasks.
     pub fn with_policy(policy: FailurePolicy) -> Self {
         Self { policy }
     }
 
     /// Undoes tasks in reverse of the order in which they were executed.
     ///
-    /// `executed`: one for each task that was started, in that order; of a task that is there more than once the last
-    /// counts. What succeeds is removed from the registry, so a second call with the same tasks runs only the rest. A
-    /// compensation that panics has failed.
+    /// `executed`: the context of each task that was started, in that order. If a task is there more than once, its last one counts. What
+    /// succeeds is removed from the registry, so a second call with the same tasks runs only the rest. A compensation that panics has
+    /// failed.
     pub fn execute_rollback(
         &self,
         executed: &[TaskContext],
@@ -167,6 +167,7 @@ impl RollbackEngine {
 }
 
 fn run(compensation: &ToolCompensation, context: &TaskContext) -> RollbackOutcome {
+    // A panic must not end the rollback: the tasks before this one still have to be undone.
     let result = catch_unwind(AssertUnwindSafe(|| compensation.execute(context)))
         .unwrap_or_else(|p| Err(panicked(&*p)));
     match result {

@@ -1,4 +1,4 @@
-//! What a compensation is told, and what it answers.
+//! The arguments and the result of a compensation.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 pub struct TaskId(String);
 
 impl TaskId {
-    /// The id of this text.
+    /// Makes an id of a text, unchecked: the executor checks it before it runs.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// Its text.
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -49,7 +49,7 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// Which execution of a task is run or undone, and what it left.
+/// One execution of a task, and its outputs.
 ///
 /// ```
 /// use ic_tasks::registry::TaskContext;
@@ -60,23 +60,23 @@ impl fmt::Display for TaskId {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskContext {
-    /// The task.
+    /// The task that is executed or undone.
     pub task_id: TaskId,
-    /// The run that it belongs to, when there is one.
+    /// The run that it belongs to; `None` without a ledger.
     pub run_id: Option<RunId>,
-    /// The step of the workflow that it is; the task's id unless it is said otherwise.
+    /// The name of the step in the workflow; by default the task's id.
     pub step: String,
-    /// What the task wrote down for its undo: the ids of the things that it made.
+    /// The ids of the things that the task made, for its undo.
     pub outputs: BTreeMap<String, OsString>,
-    /// Where commands are run and relative paths begin; the program's own working directory unless it is said otherwise.
+    /// The directory of commands and relative paths; by default the program's own working directory.
     pub working_directory: PathBuf,
-    /// The same for every attempt to undo this execution of the task, so that doing it twice can be told from doing it
-    /// anew. The task's id unless it is said otherwise: who redoes a task gives each time a key of its own.
+    /// The same for every attempt to undo this execution of the task, to distinguish a retry from a new undo. By default the task's id. A
+    /// program that executes a task again must give it another key.
     pub idempotency_key: String,
 }
 
 impl TaskContext {
-    /// The context of a task that has left nothing.
+    /// The context of a task without outputs.
     pub fn new(task_id: impl Into<TaskId>) -> Self {
         let task_id = task_id.into();
         Self {
@@ -90,18 +90,18 @@ impl TaskContext {
     }
 }
 
-/// How a task or a compensation ended that did not fail.
+/// The result of a task or a compensation that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskResult {
-    /// It did what it had to do, or found it done already.
+    /// It did its work, or found it done already.
     Success,
     /// It did nothing, on purpose.
     Skipped {
-        /// Why, for the person who reads the report.
+        /// The reason, for the person who reads the report.
         reason: String,
     },
 }
 
-/// Why a task or a compensation failed.
+/// The error of a task or a compensation.
 pub type TaskError = Diagnosis;

@@ -1,4 +1,4 @@
-//! One compensation that can be run.
+//! One compensation, and its execution.
 
 use std::fmt;
 use std::ops::Deref;
@@ -13,12 +13,12 @@ use super::task::{TaskContext, TaskError, TaskResult};
 use ic_saga::coverage::Coverage;
 use ic_saga::process::{self, ProcessIdentity};
 
-/// How long a process that was asked to end has before it is killed.
+/// How long a process may take to end after SIGTERM, before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 
 type Function = dyn Fn(&TaskContext) -> Result<TaskResult, TaskError> + Send + Sync;
 
-/// A function that undoes a task. Its copies share it.
+/// A function that undoes a task; clones share it.
 #[derive(Clone)]
 pub(super) struct UndoFunction(Arc<Function>);
 
@@ -38,19 +38,19 @@ impl Deref for UndoFunction {
     }
 }
 
-/// What executing a compensation comes to.
+/// The way a compensation is executed.
 #[derive(Clone)]
 pub(super) enum Undo {
     Run(UndoFunction),
     Skip,
     Retry,
-    /// A function was announced and never given.
+    /// A function was declared and not given.
     Missing,
 }
 
-/// What undoes the outside effects of one task. Its copies share the function.
+/// The undo of the outside effects of one task; clones share the function.
 ///
-/// It may be run more than once, and may be run when the task has done nothing yet: it must succeed then.
+/// It may run more than once, and it may run before the task did anything: then it must succeed.
 ///
 /// ```
 /// use ic_tasks::registry::{TaskContext, TaskResult, ToolCompensation};
@@ -66,7 +66,7 @@ pub(super) enum Undo {
 /// ```
 #[derive(Clone)]
 pub struct ToolCompensation {
-    /// What it does, as an order: "delete the bucket".
+    /// Its description, as an imperative: "delete the bucket".
     pub description: String,
     pub(super) undo: Undo,
 }
@@ -80,22 +80,22 @@ impl ToolCompensation {
         Self { description: description.into(), undo: Undo::Run(UndoFunction::new(undo)) }
     }
 
-    /// Declares that a task needs no undo, and why.
+    /// Declares that a task needs no undo; `description` is the reason.
     pub fn skip(description: impl Into<String>) -> Self {
         Self { description: description.into(), undo: Undo::Skip }
     }
 
-    /// Declares that a task is better tried again than undone, and why. A rollback runs nothing for it.
+    /// Declares that a task is to be retried rather than undone; `description` is the reason. A rollback runs nothing for it.
     pub fn retry(description: impl Into<String>) -> Self {
         Self { description: description.into(), undo: Undo::Retry }
     }
 
-    /// Puts a file back as it is now: deletes it if it does not exist yet, else gives it its content and permissions of now.
+    /// Restores a file: deletes it if it does not exist now, else restores its present content and permissions.
     ///
-    /// Call it before the task starts. A file that exists now is never deleted. One that cannot be put back (over 1 MiB,
-    /// unreadable, a link, a directory) is left alone: executing is refused with `conflict`, as it is if a directory
-    /// stands in the file's place then, or the way to it leads elsewhere. A relative path begins at the working directory
-    /// of now. A directory that the task makes for the file stays.
+    /// Call it before the task starts. A file that exists now is never deleted. A file that cannot be restored (over 1 MiB, unreadable, a
+    /// link, a directory) is not touched: executing is refused with `conflict`. It is also refused if a directory has taken the file's
+    /// place, or the path leads elsewhere. A relative path begins at the present working directory. A directory that the task makes for the
+    /// file stays.
     ///
     /// ```
     /// use ic_tasks::registry::{TaskContext, ToolCompensation};
@@ -120,10 +120,10 @@ impl ToolCompensation {
         Self::new(description, move |_| before.put_back().map(|()| TaskResult::Success))
     }
 
-    /// Ends the process that has this id now, if it still runs: asks first, and kills it after five seconds.
+    /// Ends the process that has this id now, if it still runs: with SIGTERM, and with SIGKILL after five seconds.
     ///
-    /// Call it when the process is started, as long as its parent has not waited for it. Another process that is given
-    /// the same id later is left alone. Executing is refused with `invalid_value` for the calling process itself.
+    /// Call it when the process is started, before its parent waits for it. Another process that gets the same id later is not touched.
+    /// Executing is refused with `invalid_value` for the calling process itself.
     ///
     /// ```
     /// use ic_tasks::registry::{TaskContext, ToolCompensation};
@@ -134,6 +134,7 @@ impl ToolCompensation {
     /// assert!(!server.wait().unwrap().success());
     /// ```
     pub fn process_compensation(pid: u32) -> Self {
+        // Read now, while the number still belongs to this process.
         let identity = ProcessIdentity::of(pid);
         Self::new(format!("end the process {pid}"), move |_| match &identity {
             Ok(Some(identity)) => process::end(identity, GRACE).map(|_| TaskResult::Success),
@@ -145,9 +146,9 @@ impl ToolCompensation {
         })
     }
 
-    /// This compensation, and then the next if this one did not fail.
+    /// This compensation, followed by `next` if this one does not fail.
     ///
-    /// If either was skipped, so is the whole: what is called done is done entirely.
+    /// If either is skipped, the whole counts as skipped: only what was done entirely counts as done.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         let description = format!("{}; {}", self.description, next.description);
@@ -158,8 +159,7 @@ impl ToolCompensation {
         })
     }
 
-    /// Runs it. What is there to skip or to retry answers [`TaskResult::Skipped`], as does an undo that was announced
-    /// without a function.
+    /// Runs it. A skip or a retry returns [`TaskResult::Skipped`], and so does a declared undo without its function.
     ///
     /// Errors: those of the function; the compensation can be executed again.
     pub fn execute(&self, context: &TaskContext) -> Result<TaskResult, TaskError> {
@@ -174,7 +174,7 @@ impl ToolCompensation {
         Ok(TaskResult::Skipped { reason })
     }
 
-    /// What it counts as. A retry counts as declared to need no undo; an undo without a function as undeclared.
+    /// Its coverage. A retry counts as declared to need no undo; an undo without its function as undeclared.
     pub fn coverage(&self) -> Coverage {
         match self.undo {
             Undo::Run(_) => Coverage::Compensated,

@@ -136,7 +136,7 @@ fn a_run_of_the_ledger_tells_the_story() {
     let (_, coverage) = effects::coverage(&place.kernel, run.id.as_str()).unwrap();
     assert_eq!(coverage.undeclared, ["build"]);
 
-    // What went well can be taken back too.
+    // Tasks that succeeded can be rolled back, too.
     assert!(executor.rollback().unwrap().is_success());
     assert_eq!(log.take(), ["build", "undo build"]);
     let run = place.the_run();
@@ -162,7 +162,7 @@ fn a_failure_takes_the_run_back() {
     executor.register_file_compensation("write", &old);
     executor.register_file_compensation("write", &new);
     let (seen, files) = (log.clone(), [old.clone(), new.clone()]);
-    // It is undone before what the files were is put back.
+    // It is undone before the files are restored.
     executor.register_compensation(
         "last",
         ToolCompensation::new("undo last", move |_| {
@@ -233,7 +233,7 @@ fn an_undo_that_fails_leaves_the_run_closed_until_it_succeeds() {
     let (_, reason) = place.events(&run).into_iter().rfind(|(kind, _)| kind == "rollback_stopped").unwrap();
     let reason = reason.unwrap();
     assert!(reason.ends_with("could not be undone: a (The server does not answer.)"), "{reason}");
-    // Nobody else compensates it meanwhile.
+    // No other process compensates the run in the meantime.
     let taken = effects::Saga::take(&place.kernel, &place.settings, &run.id);
     assert_eq!(taken.err().unwrap().code(), Code::WorkRunning);
 
