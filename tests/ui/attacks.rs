@@ -296,7 +296,7 @@ fn connections_that_ask_for_nothing_do_not_shut_the_page() {
     let page = Served::of_world(&world);
     let mut idle: Vec<_> = (0..300).map(|_| page.connect()).collect();
     assert_eq!(page.get("/").status, 200);
-    // Of so many the oldest are closed by now, so that the page never runs out of them.
+    // With this many, the oldest are closed by now, so that the page never runs out of them.
     let mut oldest = idle.remove(0);
     let mut byte = [0];
     let end = oldest.read(&mut byte);

@@ -65,7 +65,7 @@ fn the_plan_that_was_shown_is_done_or_nothing() {
     let page = Served::of_world(&world);
     let run = page.page(&format!("/runs/{}", world.run));
     let plan = page.page(&run.link("/undo?to=dispatch"));
-    // Meanwhile more is done in the run.
+    // After the plan was shown, more is done in the run.
     work(&world, "serve tea", || world.write("tea.md", "green\n"));
     let before = (tree(world.root()), world.head(), world.cli.json(["rollback", "list", "--json"]));
     let path = format!("/runs/{}/undo", world.run);
@@ -97,7 +97,7 @@ fn a_redo_is_done_as_it_was_shown_or_not_at_all() {
     world.ic(&["undo", "--run", &world.run, "--yes"]);
     let run = page.page(&format!("/runs/{}", world.run));
     let redo = page.page(&run.link("/redo"));
-    // Meanwhile a person changes a file that would come back.
+    // After the plan was shown, a person changes a file that would be restored.
     world.write("prices.csv", "tea,5\n");
     let before = tree(world.root());
     let id = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
@@ -147,7 +147,7 @@ fn what_stands_in_the_way_is_decided_on_the_page() {
     );
     assert!(!said.contains("name=\"plan\""), "nothing can be confirmed that would be refused: {said}");
     let keep = page.page(&plan.link("keep=1"));
-    assert!(keep.main().contains("Leave what others changed as it is"), "{}", keep.main());
+    assert!(keep.main().contains("Keep what others changed"), "{}", keep.main());
     let to = format!("&to={}&keep=1", encoded(&keep.field("to")));
     let done = page.confirm(&keep, &format!("/runs/{}/undo", world.run), &to);
     assert!(done.main().contains("It is done"), "{}", done.main());
@@ -232,7 +232,7 @@ fn a_page_that_is_killed_in_an_undo_leaves_what_a_resume_finishes() {
     assert!(shown.main().contains("interrupted") && !shown.main().contains("under way"), "{}", shown.main());
     let rollback = page.page(&shown.link("/rollbacks/"));
     assert!(rollback.main().contains("the run stays closed"), "{}", rollback.main());
-    // Whoever begins another one is shown this one, and nothing is said that was not undone.
+    // A person who begins another undo is shown this one, and the page does not claim an undo that was not made.
     let body = format!("token={}&plan={}&to=created", rollback.field("token"), plan.field("plan"));
     let refused = page.post(&format!("/runs/{}/undo", world.run), &body);
     assert_eq!(refused.status, 409, "{}", refused.text());

@@ -1,7 +1,7 @@
-//! What is begun from the page: one thing at a time, on a thread of its own, to its end, whether or not a browser waits for it.
+//! Undos and redos that the page begins: one at a time, each on a thread of its own, to its end, even if no browser waits for it.
 //!
-//! The journal of rollbacks is the only lasting record. What is kept here tells a browser that waited what became of its own click, as long as
-//! the page lives; a page that is killed leaves a rollback that `ic rollback resume` finishes.
+//! The journal of rollbacks is the only lasting record. This module only tells a browser the outcome of its own click, as long as the page
+//! runs. If the page is killed, `ic rollback resume` finishes the rollback.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,38 +17,38 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::flags::Wanted;
 
-/// So many acts are remembered.
+/// The most acts that are remembered: a browser asks for the outcome of its own within seconds.
 const REMEMBERED: usize = 32;
 
-/// What is to be done.
+/// What an act does.
 #[derive(Debug, Clone)]
 pub(crate) enum Deed {
     /// An undo, exactly by the plan with this hash.
     Undo(Wanted, String),
     /// The undo of a rollback, exactly by the plan with this hash.
     Redo {
-        /// The rollback.
+        /// The id of the rollback that is undone.
         rollback: RollbackId,
-        /// Though effects that were undone are not made again.
+        /// Whether it is done even though undone effects are not made again.
         without_effects: bool,
-        /// The hash of the plan.
+        /// The hash of the plan that the person saw.
         seen: String,
     },
-    /// A rollback that is not finished is resumed.
+    /// The resumption of an unfinished rollback.
     Resume(RollbackId),
 }
 
-/// Something that was begun from here.
+/// An undo, redo or resumption that the page began.
 pub(crate) struct Act {
-    /// Its number, for its address.
+    /// Its number, which its address contains.
     pub(crate) number: u64,
-    /// What is done.
+    /// What it does, with the plan that the person saw.
     pub(crate) deed: Deed,
     end: OnceLock<Result<RollbackId>>,
     is_over: watch::Sender<bool>,
 }
 
-/// Everything that was begun from here.
+/// The newest acts of this page.
 #[derive(Default)]
 pub(crate) struct Acts {
     all: Mutex<VecDeque<Arc<Act>>>,
@@ -56,31 +56,32 @@ pub(crate) struct Acts {
 }
 
 impl Act {
-    /// What became of it; `None` while it is done.
+    /// Its outcome: the rollback, or the error. `None` while it runs.
     pub(crate) fn end(&self) -> Option<&Result<RollbackId>> {
         self.end.get()
     }
 
     fn ends(&self, became: Result<RollbackId>) {
+        // The outcome is set before the waiting tasks are woken: they read it at once.
         let _ = self.end.set(became);
         self.is_over.send_replace(true);
     }
 
-    /// Waits for its end, but no longer than this.
+    /// Waits for its end, at most for `patience`.
     pub(crate) async fn wait(&self, patience: Duration) {
         let mut is_over = self.is_over.subscribe();
-        // What is not over by then is looked at as it is.
+        // The caller looks at the state afterwards, whether or not the wait was long enough.
         let _ = tokio::time::timeout(patience, is_over.wait_for(|is_over| *is_over)).await;
     }
 }
 
 impl Acts {
-    /// The act of this number, as long as it is remembered.
+    /// The act with this number; `None` if it is forgotten.
     pub(crate) fn find(&self, number: u64) -> Option<Arc<Act>> {
         self.lock().iter().find(|act| act.number == number).cloned()
     }
 
-    /// Waits until nothing is done any more.
+    /// Waits until no act runs.
     pub(crate) async fn idle(&self) {
         let running: Vec<_> = self.lock().iter().filter(|act| act.end().is_none()).cloned().collect();
         for act in running {
@@ -90,14 +91,15 @@ impl Acts {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<Act>>> {
-        // Nothing is half done under it.
+        // A panic under the lock leaves the list intact: every change of it is a single call.
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Begins a deed. `Err`: what is done already, and has to end first.
+/// Begins an act. `Err`: the act that runs already, and has to end first.
 pub(crate) fn begin(app: &Arc<App>, deed: Deed) -> std::result::Result<Arc<Act>, Arc<Act>> {
     let mut all = app.acts.lock();
+    // Under one lock with the push, so that of two clicks at the same moment one is refused.
     if let Some(running) = all.iter().find(|act| act.end().is_none()) {
         return Err(running.clone());
     }
@@ -107,9 +109,10 @@ pub(crate) fn begin(app: &Arc<App>, deed: Deed) -> std::result::Result<Arc<Act>,
     while all.len() > REMEMBERED {
         all.pop_front();
     }
+    // Released before the thread starts: `carry_out` may take minutes, and pages ask for acts in the meantime.
     drop(all);
     let (app, done) = (app.clone(), act.clone());
-    // It waits for no request. Its end is awaited by whoever ends the page.
+    // The thread belongs to no request. `idle` waits for it before the page ends.
     let begun = std::thread::Builder::new().name("act".to_owned()).spawn(move || {
         done.ends(carry_out(&app, &done.deed));
     });
@@ -130,6 +133,7 @@ fn carry_out(app: &App, deed: &Deed) -> Result<RollbackId> {
         app.project.settings(&kernel, &run.project_dir)
     };
     match deed {
+        // The hash of the plan that the person saw goes along, so that a plan that changed since is refused.
         Deed::Undo(wanted, plan) => {
             let run = kernel.read(|snapshot| kernel.run(snapshot, &wanted.run))?;
             let settings = app.project.settings(&kernel, &run.project_dir)?;
@@ -151,7 +155,7 @@ fn carry_out(app: &App, deed: &Deed) -> Result<RollbackId> {
     }
 }
 
-/// What the redo of a rollback asks. `expect_plan`: the hash of the plan that was seen; `None`: plan only.
+/// The request for the redo of a rollback. `expect_plan`: the hash of the plan that was seen; `None`: only plan.
 pub(crate) fn redo_of<'a>(
     rollback: &'a RollbackId,
     without_effects: bool,

@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,32 +10,32 @@ use crate::acts::Acts;
 use crate::door::Door;
 use crate::project::Project;
 
-/// So many requests read or write at the same time; the others wait their turn, so memory and open files stay bounded.
+/// The most requests that use the ledger at the same time. Others wait, so that memory and open files stay bounded.
 const AT_ONCE: usize = 6;
 
-/// So many browsers are told of what is new at the same time.
+/// The most browsers that are told of new events at the same time.
 const LISTENERS: usize = 32;
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct App {
-    /// The project that is shown.
+    /// Opens the ledger of the project that is shown.
     pub(crate) project: Arc<dyn Project>,
-    /// Its name, for people.
+    /// The name of the project's directory, for people.
     pub(crate) name: String,
-    /// Who may come in.
+    /// Checks the key, the cookie and the origin of each request.
     pub(crate) door: Door,
-    /// Nothing may be changed from here.
+    /// Whether the page may change nothing.
     pub(crate) read_only: bool,
-    /// What was begun from here.
+    /// The undos and redos that the page has begun.
     pub(crate) acts: Acts,
-    /// The newest event, as soon as it is known.
+    /// The number of the newest event.
     pub(crate) news: watch::Receiver<Seq>,
-    /// Set by whoever ends the page; what is being done stops at its next step.
+    /// Set when the page is to end: a running act then stops after its current step.
     pub(crate) interrupted: Arc<AtomicBool>,
     /// Becomes true when the page ends.
     pub(crate) ending: watch::Receiver<bool>,
     turns: Arc<Semaphore>,
-    /// The places of those who listen.
+    /// The permits of browsers that listen for events.
     pub(crate) listeners: Arc<Semaphore>,
 }
 
@@ -60,7 +60,7 @@ impl App {
         }
     }
 
-    /// Does on a thread of its own what may block, when its turn comes.
+    /// Runs work that may block on a thread of its own, when its turn comes.
     pub(crate) async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> T + Send + 'static,
@@ -68,12 +68,13 @@ impl App {
         let ended = |why: String| Diagnosis::new(Code::Internal, format!("The request ended early: {why}."));
         let turn = self.turns.clone().acquire_owned().await.map_err(|error| ended(error.to_string()))?;
         let app = self.clone();
-        // The turn is the thread's: a browser that goes away ends neither.
+        // The turn moves into the thread: if the browser goes away, the work continues, and still counts against the limit.
         let done = tokio::task::spawn_blocking(move || {
             let made = work(&app);
             drop(turn);
             made
         });
+        // An error here is a panic in the work, which ends this request, and not the page.
         done.await.map_err(|error| ended(error.to_string()))
     }
 }

@@ -1,4 +1,4 @@
-//! One request, as a page reads it.
+//! A request, as the functions that make pages see it.
 
 use ic_base::{Result, Timestamp};
 use ic_kernel::Kernel;
@@ -10,25 +10,25 @@ use crate::params::Params;
 
 /// A request that may read the ledger.
 pub(crate) struct Ask<'a> {
-    /// What all requests share.
+    /// The state that all requests share.
     pub(crate) app: &'a App,
     /// The ledger, opened for this request.
     pub(crate) kernel: &'a Kernel,
-    /// The parts of the path.
+    /// The parts of the path, between its slashes.
     pub(crate) path: &'a [String],
-    /// The query, or the form.
+    /// The query of the address, or the form.
     pub(crate) params: &'a Params,
-    /// The time that ages are counted to.
+    /// The present, from which ages are counted.
     pub(crate) now: Timestamp,
 }
 
 impl Ask<'_> {
-    /// Whether an undo is offered: of a ledger that several machines may share it is refused.
+    /// Whether an undo is offered. It would be refused for a ledger that several machines may share.
     pub(crate) fn can_undo(&self) -> bool {
         self.kernel.ledger.is_of_one_host()
     }
 
-    /// The second part of the path: which thing is asked for.
+    /// The second part of the path: the id of the thing that is asked for.
     pub(crate) fn id(&self) -> &str {
         self.path.get(1).map_or("", String::as_str)
     }

@@ -1,10 +1,10 @@
-//! The files of the page: one of styles, one script, one picture. They are part of the program; nothing comes from elsewhere.
+//! The files of the page: a stylesheet, a script and an icon. They are a part of the program; nothing is loaded from elsewhere.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
-/// A file, and the name that browsers ask for.
+/// A file, with the name in its address.
 pub(crate) struct Asset {
     pub(crate) name: &'static str,
     kind: &'static str,
@@ -22,7 +22,7 @@ pub(crate) const ICON: Asset =
     Asset { name: "icon.svg", kind: "image/svg+xml", content: include_str!("assets/icon.svg") };
 
 impl Asset {
-    /// Its address, which changes with its content: a browser may keep it for as long as it likes.
+    /// Its address. It changes with the content, so that a browser may keep the file for ever.
     pub(crate) fn address(&self) -> String {
         let hash = ic_events::hex(&Sha256::digest(self.content.as_bytes()).into());
         format!("/assets/{}?{}", self.name, &hash[..12])
@@ -33,10 +33,11 @@ impl Asset {
         [STYLE, SCRIPT, ICON].into_iter().find(|asset| asset.name == name)
     }
 
-    /// The answer to who asks for it.
+    /// The response with the file.
     pub(crate) fn answer(&self) -> Response {
         let headers = [
             (header::CONTENT_TYPE, self.kind),
+            // A year is safe, because a changed file has another address.
             (header::CACHE_CONTROL, "private, max-age=31536000, immutable"),
         ];
         (headers, self.content).into_response()

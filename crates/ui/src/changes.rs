@@ -1,4 +1,4 @@
-//! What differs between two states of a working tree: the list of files, and the content of the first of them.
+//! The differences of two states of a working tree: the list of files, and the content of the first ones.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -20,28 +20,29 @@ use crate::lines::{self, compared};
 use crate::params::Params;
 use crate::text::{EMPTY, Line, counted, in_hex, of_hex, path, query, size};
 
-/// So many files stand on one page.
+/// The most files on one page.
 const FILES: usize = 60;
 
-/// Of so many of them the lines stand there at once, as long as there are no more of these and nothing takes longer than this.
+/// The most files whose lines are on the page at once, as long as they have at most [`LINES`] lines in all, none is larger than [`SMALL`],
+/// and comparing them has taken no longer than [`PATIENCE`].
 const OPENED: usize = 12;
 const LINES: usize = 240;
 const SMALL: u64 = 96 << 10;
 const PATIENCE: Duration = Duration::from_millis(60);
 
-/// Of one file by itself so many lines are shown, if it is no larger.
+/// The most lines of a file on a page of its own, if it has at most [`LARGE`] bytes.
 const LINES_OF_ONE: usize = 4_000;
 const LARGE: u64 = 1 << 20;
 
-/// The address of the page that a list is a part of, with these in its query.
+/// Makes the address of the page that a list is a part of, with these pairs in its query.
 pub(crate) type Address<'a> = dyn Fn(&[(&str, &str)]) -> String + 'a;
 
-/// How lines are shown.
+/// The layout of changed lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
-    /// One below the other.
+    /// Old and new lines below each other.
     Unified,
-    /// The older beside the newer.
+    /// The old lines beside the new ones.
     Split,
 }
 
@@ -51,37 +52,37 @@ impl View {
     }
 }
 
-/// Two states that are compared: a checkpoint, and a later one or the tree as it is.
+/// Two states that are compared: a checkpoint, and a later one or the working tree.
 pub(crate) struct Pair<'p> {
     pub(crate) from: &'p str,
     pub(crate) to: Option<&'p str>,
 }
 
 impl Pair<'_> {
-    /// In the query of an address.
+    /// The two sides, for the query of an address.
     pub(crate) fn pairs(&self) -> Vec<(&'static str, &str)> {
         vec![("from", self.from), ("to", self.to.unwrap_or("now"))]
     }
 }
 
-/// How many files changed.
+/// The numbers of changed files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tally {
     added: usize,
     modified: usize,
     deleted: usize,
-    /// Directories with nothing in them that came or went, or with other permission bits: no files.
+    /// Directories that are no files: empty ones that were made or removed, and ones with other permissions.
     directories: usize,
 }
 
-/// The differences that are shown on a page, and what there is of all.
+/// The differences on one page, and the numbers of all.
 struct Part {
     tally: Tally,
     shown: Vec<Difference>,
     has_more: bool,
 }
 
-/// Opens both sides and lets `work` look at them; what is held is held no longer than that.
+/// Opens both sides and calls `work`. Locks are released when it returns.
 fn opened<T>(
     ask: &Ask<'_>,
     pair: &Pair<'_>,
@@ -99,7 +100,7 @@ fn opened<T>(
     ic_worktree::unless_pruned(&workspace, &read, done)
 }
 
-/// The files that differ, from after a path on, with the lines of the first of them. `at`: the page that this is a part of.
+/// The files that differ, from the one after `?after=` on, with the lines of the first ones. `at`: makes the address of this page.
 pub(crate) fn list(ask: &Ask<'_>, pair: &Pair<'_>, at: &Address<'_>) -> Result<Markup> {
     let after = ask.params.get("after").and_then(of_hex);
     let view = View::of(ask.params);
@@ -135,7 +136,7 @@ fn part(workspace: &Workspace<'_>, changes: Changes, after: Option<&[u8]>) -> Re
         if after.is_some_and(|after| order(&difference.path, after) != Ordering::Greater) {
             return Ok(());
         }
-        // What is not shown is only counted: memory does not grow with it.
+        // The rest is only counted, so that memory does not grow with it.
         if part.shown.len() < FILES {
             part.shown.push(difference);
         } else {
@@ -146,7 +147,7 @@ fn part(workspace: &Workspace<'_>, changes: Changes, after: Option<&[u8]>) -> Re
     Ok(part)
 }
 
-/// The order in which differences come: by the names of directories, one after the other.
+/// The order of differences: by the names of directories, from the outermost on.
 fn order(one: &[u8], other: &[u8]) -> Ordering {
     one.split(|byte| *byte == b'/').cmp(other.split(|byte| *byte == b'/'))
 }
@@ -174,7 +175,7 @@ fn head(tally: &Tally, view: View, is_later: bool, at: &Address<'_>) -> Markup {
     }
 }
 
-/// How much more is shown at once.
+/// What is left of the limits on lines that are shown at once.
 struct Budget {
     files: usize,
     lines: usize,
@@ -193,6 +194,7 @@ fn file_card(
         query(&[pair.pairs(), vec![("path", &in_hex(&difference.path))], of_view(view)].concat())
     );
     let is_small = sizes(difference).into_iter().all(|bytes| bytes <= SMALL);
+    // The time counts, too: comparing is slow for some contents, and a page should come at once.
     let is_shown = is_small && budget.files > 0 && budget.lines > 0 && Instant::now() < budget.until;
     let body = if is_shown {
         budget.files -= 1;
@@ -218,9 +220,9 @@ fn of_view(view: View) -> Vec<(&'static str, &'static str)> {
     if view == View::Split { vec![("view", "split")] } else { Vec::new() }
 }
 
-/// One file of a comparison, as much of it as can be shown.
+/// One file of a comparison, up to the limits.
 ///
-/// Errors: `path_not_found` if it does not differ.
+/// Errors: `path_not_found` if the file does not differ.
 pub(crate) fn one(ask: &Ask<'_>, pair: &Pair<'_>, wanted: &[u8], view: View) -> Result<Markup> {
     opened(ask, pair, |workspace, changes, contents| {
         let mut found = None;
@@ -233,6 +235,7 @@ pub(crate) fn one(ask: &Ask<'_>, pair: &Pair<'_>, wanted: &[u8], view: View) -> 
         let Some(difference) = found else {
             return Err(Diagnosis::new(Code::PathNotFound, format!("{} does not differ.", path(wanted))));
         };
+        // Images may be larger than texts: they are shown by the browser, and not compared line by line.
         let is_over = |most: u64| sizes(&difference).into_iter().any(|bytes| bytes > most);
         let body = if is_over(image::LARGEST) {
             None
@@ -258,7 +261,7 @@ pub(crate) fn one(ask: &Ask<'_>, pair: &Pair<'_>, wanted: &[u8], view: View) -> 
 fn too_large(pair: &Pair<'_>, difference: &Difference) -> Markup {
     let to = pair.to.map(|to| format!(" {}", crate::flags::short(to))).unwrap_or_default();
     let from = crate::flags::short(pair.from);
-    // What is no UTF-8 cannot be typed as it stands here: then the command shows all that differs.
+    // A name that is not UTF-8 cannot be typed from the page, so the command then shows all files.
     let name = std::str::from_utf8(&difference.path).ok().map(ic_base::shell_word);
     html! {
         p.later { "Too large for a page: " (sizes_said(difference)) ". To see it:" }
@@ -266,7 +269,7 @@ fn too_large(pair: &Pair<'_>, difference: &Difference) -> Markup {
     }
 }
 
-/// The content of both sides, and how many lines of it stand there.
+/// The content of both sides, and the number of lines that it takes.
 fn content(
     contents: Contents<'_>,
     difference: &Difference,
@@ -278,6 +281,7 @@ fn content(
         return Ok((EMPTY, 0));
     }
     if contents.is_gone(difference)? {
+        // Said instead of an error, so that the other files of the page are shown.
         return Ok((html! { p.later { "Its content was purged, or lost." } }, 0));
     }
     let (old, new) = (contents.older(difference)?, contents.newer(difference)?);
@@ -334,7 +338,7 @@ fn letter(difference: &Difference) -> Markup {
     html! { span.letter.(class) title=(said) role="img" aria-label=(said) { (letter) } }
 }
 
-/// What changed beside the content.
+/// A note about a change other than that of the content.
 fn note(difference: &Difference) -> Option<String> {
     let mode = |state: &Option<State>| match state {
         Some(State::File { mode, .. } | State::Directory { mode, .. }) => Some(*mode),
@@ -351,7 +355,7 @@ fn note(difference: &Difference) -> Option<String> {
     }
 }
 
-/// Where a comparison is made, for people.
+/// The root of a comparison, if it is not this project's.
 pub(crate) fn place(root: &Path, own: &Path) -> Markup {
     if root == own {
         EMPTY

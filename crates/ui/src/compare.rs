@@ -1,4 +1,4 @@
-//! Any two points of a working tree, or one and the tree as it is.
+//! Compares any two checkpoints of a working tree, or one with the tree.
 
 use ic_base::Result;
 use ic_checkpoint::record::{self, Checkpoint};
@@ -9,7 +9,7 @@ use crate::changes::{self, Pair, View};
 use crate::layout::{Page, trail};
 use crate::text::{Line, Shown, of_hex, path, query, when};
 
-/// The page of a comparison; without two sides, what they can be.
+/// The page of a comparison; without two sides, a form to choose them.
 pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     let Some(from) = ask.params.get("from") else { return Ok(choose()) };
     let to = ask.params.get("to").filter(|to| *to != "now");
@@ -58,12 +58,13 @@ pub(crate) fn file(ask: &Ask<'_>) -> Result<Page> {
     Ok(Page::new(crate::text::file_name(&wanted), body))
 }
 
-/// Both sides, the older one first.
+/// Both checkpoints, the older one first.
 fn sides(ask: &Ask<'_>, from: &str, to: Option<&str>) -> Result<(Checkpoint, Option<Checkpoint>)> {
     ask.read(|snapshot| {
         let from = record::resolve(snapshot, from)?;
         let to = to.map(|to| record::resolve(snapshot, to)).transpose()?;
         Ok(match to {
+            // Swapped if needed: a person types two ids without knowing which is older.
             Some(to) if to.seq < from.seq => (to, Some(from)),
             to => (from, to),
         })
@@ -87,7 +88,7 @@ fn side(ask: &Ask<'_>, one: &Checkpoint) -> Markup {
     }
 }
 
-/// What can be compared.
+/// The page on which to choose two checkpoints.
 fn choose() -> Page {
     let body = html! {
         h1 { "Compare" }
@@ -97,12 +98,12 @@ fn choose() -> Page {
     Page::new("Compare", body)
 }
 
-/// A form for both sides.
+/// A form for two checkpoints.
 fn form(from: &str, to: &str) -> Markup {
     html! {
         form.plain action="/compare" method="get" {
             label { "From checkpoint" input name="from" required value=(from) spellcheck="false" autocomplete="off"; }
-            label { "To checkpoint, or empty: the tree as it is" input name="to" value=(to) spellcheck="false" autocomplete="off"; }
+            label { "To checkpoint, or empty: the working tree" input name="to" value=(to) spellcheck="false" autocomplete="off"; }
             button type="submit" { "Compare" }
             p.quiet { "The older one is shown first, whichever is given first." }
         }

@@ -1,4 +1,4 @@
-//! A dispatch: what it was asked, what it did, what it cost, and its undo alone.
+//! The page of a dispatch: its prompt, its work, its cost, and its undo.
 
 use ic_base::Result;
 use ic_dispatch::{Dispatch, DispatchStatus, code, dispatch};
@@ -12,7 +12,7 @@ use crate::layout::{Page, notice, trail};
 use crate::runs::address;
 use crate::text::{EMPTY, Line, Shown, counted, of_path, query, rounded, when};
 
-/// More of a kind are counted only.
+/// The most entries of a list that are shown; the rest is counted.
 const SHOWN: usize = 200;
 
 /// The page of a dispatch.
@@ -64,13 +64,13 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     Ok(Page::new(name, body).following(run.id.as_str()))
 }
 
-/// What a dispatch is called.
+/// The name of a dispatch, for people.
 pub(crate) fn name(work: &Dispatch) -> String {
     let name = work.work.name.as_deref().or(work.work.agent_type.as_deref());
     name.map_or_else(|| format!("dispatch {}", work.id.short()), ic_base::title)
 }
 
-/// The state of a dispatch.
+/// A badge with the state of a dispatch.
 pub(crate) fn badge(work: &Dispatch) -> Markup {
     if work.rolled_back_by.is_some() {
         return html! { span.badge.quiet { "undone" } };
@@ -180,7 +180,7 @@ fn subagents(ask: &Ask<'_>, below: &[Dispatch]) -> Markup {
     }
 }
 
-/// A dispatch in a list.
+/// A dispatch as an entry of a list.
 pub(crate) fn line(ask: &Ask<'_>, work: &Dispatch) -> Markup {
     html! {
         li data-row {
@@ -198,7 +198,7 @@ fn more(count: usize) -> Markup {
     }
 }
 
-/// A session: its prompts, newest first.
+/// The page of a session: its prompts, newest first.
 pub(crate) fn session(ask: &Ask<'_>) -> Result<Page> {
     let (session, run, work, count) = ask.read(|snapshot| {
         let session = ic_session::resolve(snapshot, ask.id())?;

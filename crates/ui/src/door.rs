@@ -1,42 +1,42 @@
-//! Who may come in: the key, the cookie, `Host`, `Origin`, and the token of a form.
+//! Checks who sent a request: the key, the cookie, `Host`, `Origin`, and the token of a form.
 //!
-//! A page of another site can make a browser send requests here. It cannot read our address's key, so it has no cookie; where a browser has
-//! one, `SameSite=Strict` keeps it from requests that other sites begin, `Origin` tells those apart once more, and a form needs a token that
-//! only our pages have. A name that resolves to 127.0.0.1 (DNS rebinding) is not our `Host`. Other users of the machine can connect, but
-//! have no key.
+//! A page of another site can make a browser send requests to this server. It cannot read the key in our address, so it gets no cookie. If
+//! the browser has one, `SameSite=Strict` keeps it out of requests that other sites begin, `Origin` distinguishes those once more, and a
+//! form needs a token that only our pages have. A name that resolves to 127.0.0.1 (DNS rebinding) is no `Host` of ours. Other users of the
+//! machine can connect, but do not know the key.
 
 use axum::http::{HeaderMap, header};
 use ic_base::{Code, Diagnosis, Result};
 use sha2::{Digest, Sha256};
 
-/// What opens the page, and what it is known by.
+/// The secrets of this page, which are new at each start.
 pub(crate) struct Door {
     key: String,
-    /// What the cookie holds, and forms are signed with: the address may stand in a history, this does not.
+    /// The secret in the cookie and in the tokens of forms. It is not the key, because that may stay in a browser's history.
     pass: String,
     port: u16,
 }
 
-/// Why a request is not answered.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It was sent to another name than ours.
+    /// Its `Host` is none of our names.
     Host,
-    /// It has no cookie, or a wrong one.
+    /// It has no cookie, or a wrong one, or the wrong key.
     Key,
-    /// Another page sent it, or nobody says which.
+    /// Another page sent it, or it does not name its origin.
     Origin,
-    /// The form is none of ours.
+    /// The token of the form is missing or wrong.
     Form,
 }
 
 impl Door {
-    /// A door with a new key. Errors: `internal` where the machine gives no chance.
+    /// A door with new secrets. Errors: `internal` if the system has no random numbers.
     pub(crate) fn new(port: u16) -> Result<Self> {
         Ok(Self { key: chance()?, pass: chance()?, port })
     }
 
-    /// The address that opens it.
+    /// The address with the key, which is printed for the person.
     pub(crate) fn address(&self) -> String {
         format!("http://127.0.0.1:{}/enter?key={}", self.port, self.key)
     }
@@ -46,7 +46,7 @@ impl Door {
         is_same(&self.key, key)
     }
 
-    /// The header that gives a browser its cookie. Cookies know no ports: the name keeps two pages apart.
+    /// The header that sets the cookie. Cookies do not distinguish ports, so its name has the port, for two pages at once.
     pub(crate) fn cookie(&self) -> String {
         format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name(), self.pass)
     }
@@ -55,19 +55,19 @@ impl Door {
         format!("ic-ui-{}", self.port)
     }
 
-    /// What each form carries.
+    /// The token of every form: a hash, so that a page does not contain the cookie's secret.
     pub(crate) fn form_token(&self) -> String {
         ic_events::hex(&Sha256::digest(format!("form {}", self.pass)).into())
     }
 
-    /// Whether a request was sent to us by our own name. Errors: `Host`.
+    /// Checks that the request names this server as its `Host`. Errors: `Host`.
     pub(crate) fn require_host(&self, headers: &HeaderMap) -> std::result::Result<(), Refused> {
         let host = one(headers, header::HOST).unwrap_or_default();
         let is_own = ["127.0.0.1", "localhost"].iter().any(|name| host == format!("{name}:{}", self.port));
         if is_own { Ok(()) } else { Err(Refused::Host) }
     }
 
-    /// Whether a request has the cookie. Errors: `Key`.
+    /// Checks that the request has the cookie. Errors: `Key`.
     pub(crate) fn require_cookie(&self, headers: &HeaderMap) -> std::result::Result<(), Refused> {
         let name = self.cookie_name();
         let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -76,29 +76,31 @@ impl Door {
         if has { Ok(()) } else { Err(Refused::Key) }
     }
 
-    /// Whether our own page sent what changes something. Browsers name the origin of every POST. Errors: `Origin`.
+    /// Checks that our own page sent a POST; browsers name the origin of every one. Errors: `Origin`.
     pub(crate) fn require_origin(headers: &HeaderMap) -> std::result::Result<(), Refused> {
+        // `Host` was checked before, so it is one of our own names.
         let own = format!("http://{}", one(headers, header::HOST).unwrap_or_default());
         let is_own = one(headers, header::ORIGIN).is_some_and(|origin| origin == own);
         let site = headers.get("sec-fetch-site").map(|site| site.as_bytes() == b"same-origin");
+        // Older browsers do not send `Sec-Fetch-Site`; `Origin` is required in any case.
         if is_own && site.unwrap_or(true) { Ok(()) } else { Err(Refused::Origin) }
     }
 
-    /// Whether a form is ours. Errors: `Form`.
+    /// Checks the token of a form. Errors: `Form`.
     pub(crate) fn require_form(&self, token: Option<&str>) -> std::result::Result<(), Refused> {
         let is_ours = token.is_some_and(|token| is_same(&self.form_token(), token));
         if is_ours { Ok(()) } else { Err(Refused::Form) }
     }
 }
 
-/// The one header of this name; a second one would be another's.
+/// The value of the only header of this name; `None` if there are several, of which a proxy or an attacker may have added one.
 fn one(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     let mut all = headers.get_all(name).iter();
     let first = all.next()?.to_str().ok()?;
     all.next().is_none().then_some(first)
 }
 
-/// 256 bits that nobody can guess, in hex.
+/// 256 random bits, in hex.
 fn chance() -> Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)
@@ -106,8 +108,9 @@ fn chance() -> Result<String> {
     Ok(ic_events::hex(&bytes))
 }
 
-/// Compares in a time that does not tell where two texts differ.
+/// Compares in constant time: how long it takes does not tell how many characters are right.
 fn is_same(own: &str, given: &str) -> bool {
+    // No early return at the first difference: that would tell how many characters were right.
     let differs = own.bytes().zip(given.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
     own.len() == given.len() && differs == 0
 }

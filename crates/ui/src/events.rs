@@ -1,4 +1,4 @@
-//! The events of the ledger, newest first, and whether they are as they were written.
+//! The events of the ledger, newest first, and the verification of their chain.
 
 use std::ops::ControlFlow;
 
@@ -10,16 +10,16 @@ use crate::ask::Ask;
 use crate::layout::{Page, notice, older};
 use crate::text::{EMPTY, Shown, grouped, query, when};
 
-/// So many stand on one page.
+/// The most events on one page.
 const AT_ONCE: i64 = 100;
 
-/// An empty list would hide that a word is not understood.
+/// The error for an unknown word: an empty list would hide that it was not understood.
 fn no_source(word: &str) -> Diagnosis {
     Diagnosis::new(Code::InvalidValue, format!("There is no kind of events {:?}.", ic_base::title(word)))
         .hint("choose one on the page of events")
 }
 
-/// The newest events; `?run=`, `?source=`: only those, `?before=SEQ`: an older part.
+/// The newest events. `?run=`, `?source=`: only those of a run, of a kind; `?before=SEQ`: an older page.
 pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     let run = match ask.params.get("run") {
         Some(reference) => Some(ask.read(|snapshot| ask.kernel.run(snapshot, reference))?),
@@ -41,6 +41,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
         })
     })?;
     let at_once = usize::try_from(AT_ONCE).unwrap_or(usize::MAX);
+    // One more than a page holds was read, to know whether there is an older page.
     let has_more = events.len() > at_once;
     events.truncate(at_once);
     let chosen = |name: &str, value: Option<&str>, before: Option<&str>| {
@@ -74,6 +75,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     };
     let follows = run_id.as_ref().map_or("all", RunId::as_str);
     let page = Page::new("Events", body);
+    // Only the newest page is reloaded: older events do not change.
     Ok(if before.is_none() { page.following(follows) } else { page })
 }
 
@@ -104,7 +106,7 @@ fn line(ask: &Ask<'_>, event: &Event, with_run: bool) -> Markup {
     }
 }
 
-/// Facts are shown up to here.
+/// The beginning of a payload, if it is too long for the page.
 fn cut(payload: &str) -> String {
     const LONGEST: usize = 4_000;
     if payload.len() <= LONGEST {
@@ -126,7 +128,7 @@ fn subject(event: &Event) -> Markup {
     }
 }
 
-/// Whether every event is as it was written.
+/// The page that verifies the chain of all events.
 pub(crate) fn verify(ask: &Ask<'_>) -> Result<Page> {
     let report = ask.read(|snapshot| ic_events::verify(snapshot, None))?;
     let body = html! {

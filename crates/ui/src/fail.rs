@@ -1,4 +1,4 @@
-//! Errors as pages.
+//! Shows errors as pages.
 
 use axum::http::StatusCode;
 use ic_base::{Code, Diagnosis, Kind};
@@ -7,9 +7,10 @@ use maud::html;
 use crate::door::Refused;
 use crate::layout::{Page, said};
 
-/// How an error is answered.
+/// The status code of an error.
 pub(crate) fn status(error: &Diagnosis) -> StatusCode {
     match (error.kind(), error.code()) {
+        // Another process holds a lock, so the same request may succeed later.
         (_, Code::Busy) => StatusCode::SERVICE_UNAVAILABLE,
         (Kind::Usage, code) if code.as_str().ends_with("_not_found") => StatusCode::NOT_FOUND,
         (Kind::Usage, _) => StatusCode::BAD_REQUEST,
@@ -18,7 +19,7 @@ pub(crate) fn status(error: &Diagnosis) -> StatusCode {
     }
 }
 
-/// What could not be shown, and why.
+/// The page of an error.
 pub(crate) fn page(error: &Diagnosis) -> Page {
     let status = status(error);
     let title = match status {
@@ -38,7 +39,7 @@ pub(crate) fn page(error: &Diagnosis) -> Page {
     Page::new(title, body).with(status)
 }
 
-/// What is said to whom nothing is shown: in one file, without the page around it, which tells of the project.
+/// The response to a request that is refused. It is plain text, because a page would tell the name of the project.
 pub(crate) fn refused(why: Refused) -> (StatusCode, &'static str) {
     match why {
         Refused::Host => (

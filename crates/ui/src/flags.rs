@@ -1,4 +1,4 @@
-//! What is asked of an undo: where it goes, and what was decided, as an address, a form and a request have it.
+//! The request of an undo: its target and its decisions, as an address, a form and a call have them.
 
 use ic_base::{Code, Diagnosis, Result, check_text};
 use ic_journal::Force;
@@ -8,44 +8,44 @@ use maud::{Markup, html};
 use crate::params::Params;
 use crate::text::query;
 
-/// As long as the command line takes one.
+/// In bytes: the same limit as on the command line.
 const LONGEST_REASON: usize = 64 * 1024;
 
-/// Where an undo goes.
+/// The target of an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// To before this point.
+    /// Go back to before this point.
     To(String),
-    /// Nowhere: what this dispatch did is undone alone.
+    /// Stay, and undo only this dispatch.
     Only(String),
 }
 
-/// What is asked of an undo.
+/// An undo that a person asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// The run.
+    /// The id of the run.
     pub(crate) run: String,
-    /// Where it goes.
+    /// The point or dispatch to undo.
     pub(crate) goal: Goal,
-    /// Which refusals were decided.
+    /// The refusals that the person overrides.
     pub(crate) force: Force,
-    /// What others changed stays.
+    /// Whether what others changed stays, instead of being a refusal.
     pub(crate) keep_theirs: bool,
-    /// Why.
+    /// The reason, recorded with the rollback.
     pub(crate) reason: Option<String>,
 }
 
-/// The decisions that a person can make: the flag, its name in an address, and what it does.
+/// The decisions that a person can make: the flag of the command, its name in an address, and what it does.
 const DECISIONS: [(&str, &str, &str); 5] = [
     ("--force-files", "files", "Replace files and rows that others may have changed"),
     ("--force-commits", "commits", "Take pushed commits, and commits of others, off their branches"),
     ("--force-workers", "workers", "Go ahead while workers still run"),
     ("--past-pivot", "pivot", "Undo effects before one that has no undo"),
-    ("--keep-theirs", "keep", "Leave what others changed as it is"),
+    ("--keep-theirs", "keep", "Keep what others changed"),
 ];
 
 impl Wanted {
-    /// What an address or a form says. Errors: `invalid_value`.
+    /// Parses an address or a form. Errors: `invalid_value`.
     pub(crate) fn of(run: &str, params: &Params) -> Result<Self> {
         let goal = match (params.get("to"), params.get("only")) {
             (Some(point), None) => Goal::To(point.to_owned()),
@@ -71,11 +71,12 @@ impl Wanted {
             workers: params.has("workers"),
             past_pivot: params.has("pivot"),
         };
+        // They exclude each other on the command line, too; replacing files is the more explicit decision.
         let keep_theirs = params.has("keep") && !force.files;
         Ok(Self { run: run.to_owned(), goal, force, keep_theirs, reason: reason.map(str::to_owned) })
     }
 
-    /// As `ic undo` asks it: over all layers. `expected`: the hash of the plan that was seen; `None`: plan only.
+    /// The request that `ic undo` makes for it, over all layers. `expected`: the hash of the plan that was seen; `None`: only plan.
     pub(crate) fn request<'a>(&'a self, expected: Option<&'a str>) -> LayeredRequest<'a> {
         let to = match &self.goal {
             Goal::To(point) => To::Point(point),
@@ -102,13 +103,13 @@ impl Wanted {
         }
     }
 
-    /// What stands in the address of its plan.
+    /// The query of the address of its plan.
     fn pairs(&self) -> Vec<(&'static str, &str)> {
         let reason = self.reason.as_deref().map(|reason| ("reason", reason));
         self.decisions().into_iter().chain(reason).collect()
     }
 
-    /// What it is about, and what is decided.
+    /// The target and the decisions, as pairs of a query.
     fn decisions(&self) -> Vec<(&'static str, &str)> {
         let goal = match &self.goal {
             Goal::To(point) => ("to", point.as_str()),
@@ -128,7 +129,7 @@ impl Wanted {
     /// The address of its plan with one more decision.
     pub(crate) fn address_with(&self, name: &str) -> String {
         let mut pairs = self.pairs();
-        // What others changed either goes or stays.
+        // Either what others changed is replaced, or it is kept.
         let other = match name {
             "keep" => "files",
             "files" => "keep",
@@ -146,12 +147,12 @@ impl Wanted {
         format!("/runs/{}/undo?{}", self.run, query(&pairs))
     }
 
-    /// Itself, in a form, which has a field for the reason.
+    /// Hidden fields of a form, for everything but the reason, which has a field of its own.
     pub(crate) fn hidden(&self) -> Markup {
         html! { @for (name, value) in self.decisions() { input type="hidden" name=(name) value=(value); } }
     }
 
-    /// The same as a command.
+    /// The command that does the same.
     pub(crate) fn command(&self) -> String {
         let goal = match &self.goal {
             Goal::To(point) => format!("{} --run {}", ic_base::shell_word(point), short(&self.run)),
@@ -164,20 +165,19 @@ impl Wanted {
         format!("ic undo {goal}{flags}{}", reason.unwrap_or_default())
     }
 
-    /// What was decided: its name, and in words.
+    /// The decisions that were made: the name of each, and what it does.
     pub(crate) fn decided(&self) -> Vec<(&'static str, &'static str)> {
         let decided = DECISIONS.iter().filter(|(_, name, _)| self.is_decided(name));
         decided.map(|(_, name, what)| (*name, *what)).collect()
     }
 }
 
-/// The last digits of an id, as every id is shown.
+/// The last eight digits of an id, as every id is shown.
 pub(crate) fn short(id: &str) -> &str {
     id.char_indices().rev().nth(7).map_or(id, |(at, _)| &id[at..])
 }
 
-/// The decisions that a flag of a refusal offers, each with its name and what it does. Where files of others are in the way they can stay,
-/// too.
+/// The decisions that can override a refusal with this flag: the flag, name and effect of each. Files of others can be replaced, or kept.
 pub(crate) fn decisions(flag: &str) -> Vec<(&'static str, &'static str, &'static str)> {
     let is_meant = |(one, ..): &&(&str, &str, &str)| {
         *one == flag || (flag == "--force-files" && *one == "--keep-theirs")

@@ -1,20 +1,20 @@
-//! What every answer says to the browser beside its content.
+//! The headers that every response has.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// Nothing but our own files is loaded, no other page frames this one, and no form of it goes elsewhere.
+/// Only our own files are loaded, no other page may show this one in a frame, and forms are sent only here.
 const POLICY: &str =
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// An image of a checkpoint is nothing but an image, also where it is opened by itself.
+/// The policy for an image of a checkpoint: it can run nothing and load nothing, even if it is opened by itself.
 pub(crate) const POLICY_OF_CONTENT: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
 
-/// Adds what is not there yet.
+/// Adds the headers that are missing.
 pub(crate) fn guard(headers: &mut HeaderMap) {
     let all = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // With `no-referrer` browsers would send `Origin: null`, which is no origin of ours.
+        // With `no-referrer`, browsers would send `Origin: null` with our own forms.
         (header::REFERRER_POLICY, "same-origin"),
         (header::CACHE_CONTROL, "no-store"),
         (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),

@@ -1,4 +1,4 @@
-//! Images of checkpoints. A content is named by its hash, never by a path, and only what is an image is answered.
+//! Images of checkpoints. An image is named by the hash of its content, never by a path, and any other content is refused.
 
 use std::io::{self, Write};
 
@@ -14,10 +14,10 @@ use crate::app::App;
 use crate::headers::POLICY_OF_CONTENT;
 use crate::text::size;
 
-/// Larger ones are not shown.
+/// The largest image that is shown, in bytes.
 pub(crate) const LARGEST: u64 = 12 << 20;
 
-/// What kind of image bytes are, by how they begin. A format that can hold a script is none of them.
+/// The media type of an image, by its first bytes. SVG is not among the types, because it can contain scripts.
 pub(crate) fn kind(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -28,7 +28,7 @@ pub(crate) fn kind(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Both sides of an image; `None`: it is none.
+/// Both sides of a difference, if one is an image; else `None`.
 pub(crate) fn seen(contents: Contents<'_>, difference: &Difference) -> Result<Option<Markup>> {
     if contents.is_gone(difference)? {
         return Ok(None);
@@ -43,7 +43,7 @@ pub(crate) fn is_among(sides: &[(&Option<State>, &Option<Vec<u8>>); 2]) -> bool 
     sides.iter().any(|(_, content)| content.as_ref().is_some_and(|bytes| kind(bytes).is_some()))
 }
 
-/// Two images beside each other.
+/// The two sides of a difference as pictures.
 pub(crate) fn pictures(
     contents: Contents<'_>,
     sides: [(&Option<State>, &Option<Vec<u8>>); 2],
@@ -52,6 +52,7 @@ pub(crate) fn pictures(
     for ((state, content), name) in sides.into_iter().zip(["Before", "After"]) {
         let Some(State::File { hash, size: bytes, .. }) = state else { continue };
         let is_image = content.as_ref().is_some_and(|bytes| kind(bytes).is_some());
+        // An image of the working tree is in no checkpoint yet, so it cannot be asked for by its hash.
         let is_kept = contents.objects.has(hash)?;
         drawn.push(html! {
             figure {
@@ -65,7 +66,7 @@ pub(crate) fn pictures(
     Ok(html! { div.pictures { @for one in &drawn { (one) } } })
 }
 
-/// The image with this hash.
+/// The response with the image of this hash.
 pub(crate) fn answer(app: &App, hash: &str) -> Response {
     match read(app, hash) {
         Ok((kind, bytes)) => {
@@ -84,11 +85,12 @@ fn read(app: &App, hash: &str) -> Result<(&'static str, Vec<u8>)> {
     let objects = ic_worktree::look_into_store(&kernel, app.project.options())?.ok_or_else(missing)?;
     let mut sink = Bounded(Vec::new());
     objects.read_to(&hash, &mut sink).map_err(|_| missing())?;
+    // Any other content is refused, even with the right hash: this address is for images alone.
     let kind = kind(&sink.0).ok_or_else(missing)?;
     Ok((kind, sink.0))
 }
 
-/// Takes no more than an image may have.
+/// Takes bytes up to the limit of an image.
 struct Bounded(Vec<u8>);
 
 impl Write for Bounded {

@@ -1,4 +1,4 @@
-//! What every page has around its own content.
+//! The frame of every page: head, navigation, keys.
 
 use axum::http::StatusCode;
 use ic_base::{Diagnosis, Seq};
@@ -8,52 +8,52 @@ use crate::app::App;
 use crate::assets::{ICON, SCRIPT, STYLE};
 use crate::text::{EMPTY, Shown};
 
-/// A page before it is sent.
+/// A page before it is rendered.
 pub(crate) struct Page {
-    /// How it is answered.
+    /// The status code of the response.
     pub(crate) status: StatusCode,
-    /// What the window is called.
+    /// The title of the window.
     pub(crate) title: String,
-    /// Its own content.
+    /// The content between the navigation and the end.
     pub(crate) body: Markup,
-    /// Which news make it old; `None`: none.
+    /// The run whose events make the page reload, or `all`; `None`: it is not reloaded.
     pub(crate) follows: Option<String>,
-    /// The browser asks again by itself, without a script too.
+    /// Whether the browser reloads the page every second, without a script too.
     pub(crate) asks_again: bool,
 }
 
 impl Page {
-    /// A page that is not renewed.
+    /// A page that is not reloaded.
     pub(crate) fn new(title: impl Into<String>, body: Markup) -> Self {
         Self { status: StatusCode::OK, title: title.into(), body, follows: None, asks_again: false }
     }
 
-    /// The same page, renewed when something happens in this run; `all`: in any.
+    /// The same page, reloaded after an event of this run; `all`: of any run.
     #[must_use]
     pub(crate) fn following(self, what: &str) -> Self {
         Self { follows: Some(what.to_owned()), ..self }
     }
 
-    /// The same page with this answer.
+    /// The same page with another status code.
     #[must_use]
     pub(crate) fn with(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
 }
 
-/// What a browser prefers.
+/// The colours that a person chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Theme {
-    /// As the system says.
+    /// The colours of the system.
     Auto,
-    /// Light.
+    /// Dark text on a light ground.
     Light,
-    /// Dark.
+    /// Light text on a dark ground.
     Dark,
 }
 
 impl Theme {
-    /// Its word.
+    /// The word in the cookie and in the stylesheet.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -62,7 +62,7 @@ impl Theme {
         }
     }
 
-    /// The theme of a word.
+    /// The theme of this word; `None` if there is none.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         [Self::Auto, Self::Light, Self::Dark].into_iter().find(|theme| theme.as_str() == word)
     }
@@ -76,7 +76,7 @@ impl Theme {
     }
 }
 
-/// A page whole. `at`: the address that it is shown at; `seq`: the newest event before it was made.
+/// The whole page. `at`: its own address; `seq`: the newest event before it was made, from which on it is told of news.
 pub(crate) fn whole(app: &App, theme: Theme, at: &str, seq: Seq, page: &Page) -> Markup {
     html! {
         (DOCTYPE)
@@ -85,6 +85,7 @@ pub(crate) fn whole(app: &App, theme: Theme, at: &str, seq: Seq, page: &Page) ->
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
+                // Works without a script, too.
                 @if page.asks_again { meta http-equiv="refresh" content="1"; }
                 title { (page.title) " · ic" }
                 link rel="icon" href=(ICON.address()) type="image/svg+xml";
@@ -129,7 +130,7 @@ fn head(app: &App, theme: Theme, at: &str) -> Markup {
     }
 }
 
-/// What the keyboard does; the script shows it.
+/// The list of keys, which the script shows.
 fn keys() -> Markup {
     let all = [
         ("j", "the next line"),
@@ -151,12 +152,12 @@ fn keys() -> Markup {
     }
 }
 
-/// What makes a form ours.
+/// The hidden field with the token, without which a form is refused.
 pub(crate) fn token(app: &App) -> Markup {
     html! { input type="hidden" name="token" value=(app.door.form_token()); }
 }
 
-/// Where the reader is, from the outermost page.
+/// The way to the current page, from the outermost page on.
 pub(crate) fn trail(parts: &[(&str, String)]) -> Markup {
     html! {
         nav.trail aria-label="Breadcrumb" {
@@ -165,7 +166,7 @@ pub(crate) fn trail(parts: &[(&str, String)]) -> Markup {
     }
 }
 
-/// An error as it is said, with what to do next.
+/// An error: its message, its hint and its code.
 pub(crate) fn said(error: &Diagnosis) -> Markup {
     html! {
         p.message { (Shown(error.message())) }
@@ -174,12 +175,12 @@ pub(crate) fn said(error: &Diagnosis) -> Markup {
     }
 }
 
-/// A box that stands out. `kind`: `bad`, `warn`, `good` or `info`.
+/// A box with a notice. `kind`: `bad`, `warn`, `good` or `info`.
 pub(crate) fn notice(kind: &str, title: &str, body: &Markup) -> Markup {
     html! { section class={ "notice " (kind) } aria-label=(title) { h2 { (title) } (body) } }
 }
 
-/// A link to the older part of a list, if there is one.
+/// A link to the next page of a list, if there is one.
 pub(crate) fn older(address: Option<String>) -> Markup {
     match address {
         Some(address) => html! { p.more { a rel="next" href=(address) { "Older" } } },

@@ -1,11 +1,11 @@
-//! The page of `ic ui`: runs, points and rollbacks to look at, and their undo.
+//! The page of `ic ui`: shows runs, points and rollbacks, and undoes them.
 //!
-//! A skin: what it shows is read by the owners' readers, what it does is done by [`ic_rollback`] as `ic undo` and `ic redo` do it. It has
-//! no SQL, no rule and no plan of its own. Every request opens the ledger anew, on a thread that may block, so the page never holds anybody
-//! up and shows what is so now.
+//! It is a thin layer: other crates read what it shows, and [`ic_rollback`] does what it does, as for `ic undo` and `ic redo`. It has no
+//! SQL, no rules and no plans of its own. Every request opens the ledger anew, on a thread that may block. So the page blocks no other
+//! process, and shows the present state.
 //!
-//! Trust: who has the key that the address carries may do what the user of the terminal may. Everything else is hostile: other programs
-//! and users of this machine, other pages in the same browser, and every text that the ledger holds (`door.rs` and `text.rs`).
+//! Trust: a person with the key in the address may do what the user of the terminal may. Everything else is hostile: other programs and
+//! users of this machine, other pages in the same browser, and every text in the ledger (`door.rs` and `text.rs`).
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 

@@ -1,4 +1,4 @@
-//! The lines of two contents, side by side or one below the other.
+//! The changed lines of two contents, side by side or below each other.
 
 use std::io;
 use std::time::Duration;
@@ -12,41 +12,41 @@ use crate::text::{EMPTY, Line, counted};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) kind: Kind,
-    /// Its number in the older content.
+    /// Its number in the older content; `None` for an added line.
     pub(crate) old: Option<usize>,
-    /// Its number in the newer content.
+    /// Its number in the newer content; `None` for a removed line.
     pub(crate) new: Option<usize>,
     pub(crate) text: String,
 }
 
-/// What two contents differ in, as far as it is shown.
+/// The changed lines of two contents, up to a limit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lines {
     pub(crate) rows: Vec<Row>,
-    /// There are more.
+    /// Whether more lines follow.
     pub(crate) is_cut: bool,
 }
 
-/// Longer lines are shown in part: a page must not have a line of a megabyte.
+/// The most characters of a line that are shown: a line may have a megabyte.
 const LONGEST: usize = 600;
 
-/// A hostile content gets a coarser comparison, still a right one.
+/// The time for a precise comparison; after it, the result is coarser and still right. Hostile contents can take very long.
 const DEADLINE: Duration = Duration::from_millis(40);
 
-/// Compares two contents, at most so many lines of it.
+/// Compares two contents, and returns at most `at_most` lines.
 pub(crate) fn compared(old: &[u8], new: &[u8], at_most: usize) -> Lines {
     let mut lines = Lines::default();
     let (mut at_old, mut at_new) = (0, 0);
     let side = |content| Side { content: Some(content), mode: 0 };
     let mut take = |kind: Kind, text: &[u8]| -> io::Result<()> {
         if kind == Kind::Header {
-            // What stands before the first hunk is said elsewhere on the page.
+            // The lines before the first hunk name the file, which the page does elsewhere.
             let Some((from, to)) = beginnings(text) else { return Ok(()) };
             (at_old, at_new) = (from, to);
         }
         if lines.rows.len() >= at_most {
             lines.is_cut = true;
-            // It ends the comparison, and is no failure.
+            // The error only stops the comparison.
             return Err(io::Error::from(io::ErrorKind::Interrupted));
         }
         let is_note = text.starts_with(b"\\");
@@ -63,14 +63,15 @@ pub(crate) fn compared(old: &[u8], new: &[u8], at_most: usize) -> Lines {
         lines.rows.push(Row { kind, old, new, text: shown(text) });
         Ok(())
     };
-    // The only error is our own.
+    // The only possible error is the one above.
     let _ = unified_within(DEADLINE, b"", (side(old), side(new)), &mut take);
     lines
 }
 
-/// The line as text; what is no UTF-8 is marked, a carriage return at its end is not shown.
+/// A line as text: bytes that are not UTF-8 are marked, and a carriage return at its end is removed.
 fn shown(text: &[u8]) -> String {
     let text = text.strip_suffix(b"\n").unwrap_or(text);
+    // A file with Windows line ends would show a mark at every line.
     let text = text.strip_suffix(b"\r").unwrap_or(text);
     let whole = String::from_utf8_lossy(&text[..text.len().min(4 * LONGEST)]);
     let mut line: String = whole.chars().take(LONGEST).collect();
@@ -80,19 +81,20 @@ fn shown(text: &[u8]) -> String {
     line
 }
 
-/// Where a hunk begins on both sides, if this is the head of one: `@@ -3,4 +5,6 @@`.
+/// The first lines of a hunk on both sides, if this is its head, such as `@@ -3,4 +5,6 @@`.
 fn beginnings(head: &[u8]) -> Option<(usize, usize)> {
     let head = std::str::from_utf8(head).ok()?.strip_prefix("@@ -")?;
     let (old, rest) = head.split_once(" +")?;
     let first = |part: &str| {
         let (at, count) = part.split_once(',').unwrap_or((part, "1"));
         let at: usize = at.parse().ok()?;
+        // A side without lines is given by the line before it.
         Some(if count == "0" { at + 1 } else { at })
     };
     Some((first(old)?, first(rest.split(' ').next()?)?))
 }
 
-/// One line below the other.
+/// The lines below each other.
 pub(crate) fn unified(lines: &Lines) -> Markup {
     html! {
         div.diff tabindex="0" role="region" aria-label="Changed lines" {
@@ -114,7 +116,7 @@ pub(crate) fn unified(lines: &Lines) -> Markup {
     }
 }
 
-/// The older content beside the newer one.
+/// The old lines beside the new ones.
 pub(crate) fn side_by_side(lines: &Lines) -> Markup {
     html! {
         div.diff.split tabindex="0" role="region" aria-label="Changed lines, the older beside the newer" {
@@ -155,7 +157,7 @@ enum Pair<'r> {
     Sides(Option<&'r Row>, Option<&'r Row>),
 }
 
-/// What was removed beside what was added in its place.
+/// Pairs removed lines with the lines that were added in their place.
 fn pairs(rows: &[Row]) -> Vec<Pair<'_>> {
     let mut pairs = Vec::new();
     let mut rest = rows;
@@ -170,6 +172,7 @@ fn pairs(rows: &[Row]) -> Vec<Pair<'_>> {
                 pairs.push(Pair::Sides(Some(first), Some(first)));
                 rest = &rest[1..];
             }
+            // A unified diff lists the removed lines of a change before the added ones, so the two can be paired by number.
             Kind::Removed | Kind::Added => {
                 let removed = length(Kind::Removed, rest);
                 let added = length(Kind::Added, &rest[removed..]);

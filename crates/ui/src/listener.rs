@@ -1,4 +1,4 @@
-//! Who may keep a connection open: any local user can connect, and each connection takes one of the few that a process may have.
+//! Limits idle connections: any local user can connect, and a process can have only a few connections.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -13,15 +13,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
-/// So long the header of the first request may take to arrive.
+/// How long the header of the first request may take to arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// So many connections may wait for their header. Of more, the oldest is closed: a browser sends its header at once.
+/// The most connections that wait for their header; if more come, the oldest is closed. A browser sends its header at once.
 const MOST_WAITING: usize = 64;
 
-/// A listener whose connections must ask for something.
+/// A listener that closes connections without a request.
 pub(crate) struct Bounded {
     inner: TcpListener,
-    /// Those that wait, oldest first; one is closed by dropping its sender.
+    /// The connections that wait, oldest first. Dropping a sender closes its connection.
     waiting: VecDeque<oneshot::Sender<()>>,
 }
 
@@ -37,6 +37,7 @@ impl Listener for Bounded {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         let (stream, from) = Listener::accept(&mut self.inner).await;
+        // Connections that have sent their header, or are gone, wait no more.
         self.waiting.retain(|one| !one.is_closed());
         if self.waiting.len() >= MOST_WAITING {
             self.waiting.pop_front();
@@ -52,17 +53,17 @@ impl Listener for Bounded {
     }
 }
 
-/// A connection, which ends by itself if no header comes.
+/// A connection that is closed if no header comes.
 pub(crate) struct Connection {
     stream: TcpStream,
-    /// Until the first header is there.
+    /// The wait for the first header; `None` once it has come.
     wait: Option<Wait>,
 }
 
 struct Wait {
     closed: oneshot::Receiver<()>,
     deadline: Pin<Box<Sleep>>,
-    /// Ends of lines in a row: two end a header.
+    /// Line ends in a row: two end the header.
     line_ends: u8,
 }
 
@@ -71,7 +72,7 @@ impl Wait {
         Pin::new(&mut self.closed).poll(context).is_ready() || self.deadline.as_mut().poll(context).is_ready()
     }
 
-    /// Whether the header ends in these bytes.
+    /// Whether the header ends within these bytes.
     fn ends_in(&mut self, bytes: &[u8]) -> bool {
         for byte in bytes {
             match byte {
@@ -94,6 +95,7 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let connection = self.get_mut();
+        // Polled before the stream, so that a connection that sends byte by byte is closed at its deadline, too.
         if connection.wait.as_mut().is_some_and(|wait| wait.is_over(context)) {
             return Poll::Ready(Err(ErrorKind::TimedOut.into()));
         }

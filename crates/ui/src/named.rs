@@ -1,11 +1,11 @@
-//! A rollback as lists and its own page name it: what it did, and how far it is.
+//! The title and the state of a rollback.
 
 use ic_journal::table::{RollbackRecord, RollbackStatus};
 use maud::{Markup, html};
 
 use crate::text::Shown;
 
-/// What a rollback did, in a line.
+/// What a rollback did, in one line.
 pub(crate) fn went_back(rollback: &RollbackRecord) -> Markup {
     match (rollback.point(), rollback.only()) {
         (_, Some(only)) => html! { "Undid dispatch " (only.short()) " alone" },
@@ -17,7 +17,7 @@ pub(crate) fn went_back(rollback: &RollbackRecord) -> Markup {
     }
 }
 
-/// How far a rollback is: the kind of its badge, and the word in it.
+/// The state of a rollback: the kind of its badge, and the word in it.
 pub(crate) fn state_of(rollback: &RollbackRecord, is_at_work: bool) -> (&'static str, &'static str) {
     match rollback.status {
         RollbackStatus::Done => ("good", "done"),

@@ -1,7 +1,7 @@
-//! What is new, told to browsers as it happens.
+//! Tells browsers of new events as they happen.
 //!
-//! One thread asks the ledger whether there are new events. Each browser is told of every event after the last one that it knows, read when it
-//! takes it: who does not read holds nothing up and costs no memory, and who comes back says where it was (`Last-Event-ID`).
+//! One thread asks the ledger for new events. Each browser is sent the events after the last one that it has, which are read only when it
+//! takes them. So a slow browser blocks nothing and costs no memory, and one that reconnects says what it has (`Last-Event-ID`).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use crate::app::App;
 use crate::project::Project;
 
-/// How often the ledger is asked.
+/// How often the thread asks the ledger.
 const POLL: Duration = Duration::from_millis(200);
 
-/// After so long a silence something is said, so that both sides notice when the other is gone.
+/// After this time without events a comment is sent, so that both sides notice a lost connection.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// So many events are told at once.
+/// The most events that are sent at once.
 const AT_ONCE: i64 = 200;
 
-/// Tells of the newest event whenever there is another one, until `ending`.
+/// Publishes the number of the newest event whenever it changes, until `ending`.
 pub(crate) fn watch_ledger(project: &dyn Project, news: &watch::Sender<Seq>, ending: &AtomicBool) {
     while !ending.load(Ordering::SeqCst) {
-        // A ledger that cannot be read now may be there again later.
+        // A ledger that cannot be read now may be readable again later.
         let _ = watch_open(project, news, ending);
         std::thread::sleep(POLL);
     }
@@ -46,7 +46,7 @@ fn watch_open(project: &dyn Project, news: &watch::Sender<Seq>, ending: &AtomicB
             version = Some(now);
             let (head, _) = kernel.read(ic_events::head)?;
             news.send_if_modified(|known| std::mem::replace(known, head) != head);
-            // Asked again at once, so that what was read is let go of before the pause.
+            // The version is asked for again before the pause, which releases what the read holds.
             continue;
         }
         std::thread::sleep(POLL);
@@ -54,7 +54,7 @@ fn watch_open(project: &dyn Project, news: &watch::Sender<Seq>, ending: &AtomicB
     Ok(())
 }
 
-/// Where a browser is.
+/// A browser that listens.
 struct Listener {
     app: Arc<App>,
     last: Seq,
@@ -65,7 +65,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// Waits for something new, or for the end; whether it waited in vain.
+    /// Waits for a new event or the end of the page; true if neither came in time.
     async fn is_quiet(&mut self) -> bool {
         let news = std::pin::pin!(self.news.changed());
         let ends = std::pin::pin!(self.ending.changed());
@@ -73,8 +73,9 @@ impl Listener {
     }
 }
 
-/// Everything after `since` and what comes, without an end.
+/// The stream of all events after `since`, which ends only with the page.
 pub(crate) fn tell(app: &Arc<App>, since: Option<Seq>) -> Response {
+    // Refused at once instead of waiting: the script of the page tries again after some seconds.
     let Ok(place) = app.listeners.clone().try_acquire_owned() else {
         let retry = [(header::RETRY_AFTER, "10")];
         return (StatusCode::SERVICE_UNAVAILABLE, retry, "Too many browsers listen to this page.")
@@ -96,10 +97,11 @@ pub(crate) fn tell(app: &Arc<App>, since: Option<Seq>) -> Response {
     (headers, Body::from_stream(stream::unfold(listener, next))).into_response()
 }
 
-/// What is told next; `None`: the page ends.
+/// The next part of the stream; `None` when the page ends.
 async fn next(mut listener: Listener) -> Option<(std::result::Result<Bytes, axum::Error>, Listener)> {
     if !listener.has_begun {
         listener.has_begun = true;
+        // The first part is sent at once, so that the browser knows that it is connected.
         return Some((Ok(Bytes::from_static(b"retry: 1000\n\n")), listener));
     }
     loop {
@@ -114,7 +116,7 @@ async fn next(mut listener: Listener) -> Option<(std::result::Result<Bytes, axum
                     listener.last = last;
                     return Some((Ok(Bytes::from(text)), listener));
                 }
-                // It may be there again soon; nothing is passed over.
+                // The ledger may be readable again soon. `last` is unchanged, so no event is lost.
                 _ => tokio::time::sleep(SILENCE / 10).await,
             }
             continue;
@@ -125,7 +127,7 @@ async fn next(mut listener: Listener) -> Option<(std::result::Result<Bytes, axum
     }
 }
 
-/// The next events after one, as they are told, and the last of them.
+/// The next events after `last`, as text of the stream, and the number of the last of them.
 fn after(project: &dyn Project, last: Seq) -> Result<(String, Seq)> {
     let kernel = project.kernel()?;
     let (mut text, mut end) = (String::new(), last);

@@ -1,29 +1,29 @@
-//! What a browser says with a request: the query of an address, or a form.
+//! The fields of a request: those of its query, or of a form.
 
 use ic_base::{Code, Diagnosis, Result, Seq};
 
-/// What stands in the query of an address, or in a form.
+/// The fields of a query or a form, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl Params {
-    /// What `application/x-www-form-urlencoded` bytes say.
+    /// Parses a query or a form, both of which are `application/x-www-form-urlencoded`.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(form_urlencoded::parse(bytes).into_owned().collect())
     }
 
-    /// The value of this name, if it is not empty.
+    /// The value of a field; `None` if it is missing or empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Whether a box of this name is checked.
+    /// Whether a checkbox is checked.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// A place in the order of events. Errors: `invalid_value`.
+    /// The number of an event. Errors: `invalid_value` if it is none.
     pub(crate) fn seq(&self, name: &str) -> Result<Option<Seq>> {
         let parse = |text: &str| {
             let seq = text.parse::<Seq>().ok().filter(|seq| *seq >= 0);
@@ -34,7 +34,7 @@ impl Params {
         self.get(name).map(parse).transpose()
     }
 
-    /// A value that must be there. Errors: `invalid_value`.
+    /// The value of a field that must be there. Errors: `invalid_value`.
     pub(crate) fn require(&self, name: &str) -> Result<&str> {
         let missing = || Diagnosis::new(Code::InvalidValue, format!("This address lacks {name:?}."));
         self.get(name).ok_or_else(missing)

@@ -1,6 +1,6 @@
-//! A plan as it is looked at: what each layer would do, what will not come back, and what stands in the way.
+//! Shows a plan: what each layer would do, what would stay, and what is in the way.
 //!
-//! The words are of the plan that [`ic_rollback`] makes; nothing here decides anything.
+//! The plan is made by [`ic_rollback`]; nothing is decided here.
 
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::Action;
@@ -13,10 +13,10 @@ use maud::{Markup, html};
 
 use crate::text::{EMPTY, Line, Shown, counted, of_path, path};
 
-/// More of a kind are counted only: a plan of 5,000 files must stay a page.
+/// The most entries of a list that are shown; the rest is counted. A plan of 5,000 files would be too large for a page.
 const SHOWN: usize = 200;
 
-/// What an undo would do, layer by layer.
+/// The plan of an undo, layer by layer.
 pub(crate) fn layers(whole: &LayeredRollback) -> Markup {
     let parts = &whole.parts;
     html! {
@@ -34,7 +34,7 @@ pub(crate) fn layers(whole: &LayeredRollback) -> Markup {
     }
 }
 
-/// What the redo of a rollback would do.
+/// The plan of the redo of a rollback.
 pub(crate) fn redo(undone: &Undone) -> Markup {
     let rollback = &undone.remembered;
     html! {
@@ -54,7 +54,7 @@ pub(crate) fn redo(undone: &Undone) -> Markup {
     }
 }
 
-/// What a redo does not bring back.
+/// What a redo does not restore.
 fn left_undone(undone: &Undone) -> Markup {
     let rollback = &undone.remembered;
     let work = rollback.cancelled("cancelled_dispatches").len();
@@ -112,12 +112,13 @@ fn record(plan: &Plan) -> Markup {
                     li { span.verb.warn { "lift" } span { "the undo " code { (one.short()) } " of one dispatch: its work counts again" } }
                 }
             }
+            // Each list is cut at the same number, so the longest one tells how many are missing.
             (more(counts.dispatches.max(counts.artifacts).max(counts.agents)))
         }
     }
 }
 
-/// Where the run goes.
+/// The phases that the run moves between.
 fn route(plan: &Plan) -> Markup {
     if let Some(only) = &plan.cut.only {
         return html! { "The run stays at " strong { (Shown(&plan.run.phase)) } "; only the dispatch " code { (only.short()) } " is undone." };
@@ -192,7 +193,7 @@ fn git(git: &GitRestore, commits: &[LeavingCommit]) -> Markup {
     html! {
         section.layer aria-label="Git" {
             h2 { "Git" @if !commits.is_empty() { span.count { (counted(commits.len(), "commit")) } } }
-            @if moves.is_empty() { p.quiet { "Stays as it is." } }
+            @if moves.is_empty() { p.quiet { "Unchanged." } }
             ul.items {
                 @for (what, how) in &moves { li { span.verb.warn { "move" } span { strong { (Shown(what)) } " " (Shown(how)) } } }
             }
@@ -244,7 +245,7 @@ fn own_commits(commits: &[OwnCommit]) -> Markup {
     }
 }
 
-/// What a restore would do to files.
+/// The changes of files by a restore.
 fn files(report: &Report) -> Markup {
     if !report.strategy.has_files() {
         return EMPTY;
@@ -278,11 +279,11 @@ fn files(report: &Report) -> Markup {
     }
 }
 
-/// Why no file changes.
+/// The reason why no file changes.
 fn nothing_to_restore(report: &Report) -> &'static str {
     let is_left_alone = !report.plan.skipped.is_empty() || !report.not_compared.is_empty();
     match report.is_without {
-        true if !report.plan.skipped.is_empty() => "None changes: what is named below stays as it is.",
+        true if !report.plan.skipped.is_empty() => "None changes: what is named below is not changed.",
         true if !report.conflicts.is_empty() => "None can be told from what others did.",
         true => "No file changes.",
         false if is_left_alone => "None changes, but for what is named below.",
@@ -314,7 +315,7 @@ fn rows(title: &str, what: &str, data: &ic_rollback::Data) -> Markup {
     }
 }
 
-/// What an undo does not bring back, with the reason of each.
+/// What an undo does not restore, with the reason for each.
 fn what_stays(whole: &LayeredRollback) -> Markup {
     let parts = &whole.parts;
     let report = parts.tree.as_ref();

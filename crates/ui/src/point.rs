@@ -1,4 +1,4 @@
-//! A point: what changed there, and the way back to it.
+//! The page of a point: what changed there, and the undo to before it.
 
 use ic_base::{CheckpointId, Result};
 use ic_point::Listed;
@@ -12,25 +12,25 @@ use crate::run::{changed, kind, point_address, title, undo_address};
 use crate::runs::address;
 use crate::text::{EMPTY, Shown, counted, query, when};
 
-/// What is compared with the point.
+/// What the point is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
-    /// What its work changed: from here to the next point.
+    /// The next point: what its work changed.
     Did,
-    /// From the point before to here.
+    /// The point before it.
     Before,
-    /// From here to the tree as it is.
+    /// The working tree at the time of the request.
     Now,
 }
 
-/// The page of a point; `?show=before` or `now`: what else is compared.
+/// The page of a point. `?show=before` or `now`: what it is compared with.
 pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     let run = ask.run()?;
     let at = ask.params.seq("at")?.unwrap_or_default();
     let reference = ask.params.require("ref")?;
     let options = ask.app.project.options();
     let (entry, before) = log::at(ask.kernel, options, &run, (at, reference))?;
-    // Only points are found by a reference.
+    // A reference finds only points.
     let What::Point { point, files, until, commits } = &entry.what else {
         return Ok(Page::new("Point", EMPTY));
     };

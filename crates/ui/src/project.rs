@@ -1,4 +1,4 @@
-//! What the page must be told of the project that it shows.
+//! What the caller of this crate provides.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use ic_phase::Run;
 use ic_store::{OpenOptions, Snapshot};
 use ic_worktree::Settings;
 
-/// A project, as whoever starts the page opens it.
+/// The project that the page shows.
 pub trait Project: Send + Sync + 'static {
-    /// The ledger, opened for one request, on behalf of no dispatch and of no session: a person asks. Errors: those of opening it.
+    /// Opens the ledger for one request, with no calling dispatch and no session, because a person asks. Errors: those of opening it.
     fn kernel(&self) -> Result<Kernel>;
 
-    /// How checkpoints are taken in the project of a run. Errors: `invalid_config`.
+    /// The settings for checkpoints in the project of a run. Errors: `invalid_config`.
     fn settings(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings>;
 
-    /// How ledger and content are opened.
+    /// The options with which the ledger and the object store are opened.
     fn options(&self) -> OpenOptions;
 
     /// What a workflow left unfinished in a run, with the command that ends it; `None`: nothing.

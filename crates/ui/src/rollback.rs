@@ -1,4 +1,4 @@
-//! A rollback: what it did, how far it is, and the way on or back.
+//! The page of a rollback: its outcome, its steps, and its redo.
 
 use axum::http::StatusCode;
 use ic_base::{Code, Diagnosis, Result, RollbackId};
@@ -18,7 +18,7 @@ use crate::plan;
 use crate::runs::address;
 use crate::text::{EMPTY, Shown, counted, grouped, when};
 
-/// A rollback with what it is about.
+/// A rollback with its steps and its run.
 struct Found {
     rollback: RollbackRecord,
     steps: Vec<Step>,
@@ -62,6 +62,7 @@ fn of(ask: &Ask<'_>, found: &Found, before: &Markup) -> Page {
         (progress(found))
     };
     let page = Page::new("Undo", body).following(run.id.as_str());
+    // Reloaded every second while a process works on it, so that a person sees its progress, with or without a script.
     Page { asks_again: is_at_work, ..page }
 }
 
@@ -70,7 +71,7 @@ fn badge(rollback: &RollbackRecord, is_at_work: bool) -> Markup {
     html! { span class={ "badge " (kind) } { (word) } }
 }
 
-/// What became of it, and what can be done next.
+/// The outcome of a rollback, and what can be done next.
 fn outcome(ask: &Ask<'_>, found: &Found, is_at_work: bool) -> Markup {
     let Found { rollback, run, .. } = found;
     match rollback.status {
@@ -94,11 +95,11 @@ fn outcome(ask: &Ask<'_>, found: &Found, is_at_work: bool) -> Markup {
     }
 }
 
-/// A rollback that no process finishes: the run stays closed until it is resumed or aborted.
+/// A rollback that is not finished and that no process works on: the run stays closed until it is resumed or aborted.
 fn unfinished(ask: &Ask<'_>, found: &Found) -> Markup {
     let Found { rollback, steps, .. } = found;
     let next = steps::next_command(&rollback.id, steps);
-    // What needs a flag needs a look first: the command says which.
+    // Where the command has other flags, a person has to look first, so there is no button.
     let is_plain = next == format!("ic rollback resume {} --yes", rollback.id.short());
     let doing = match steps::course(steps) {
         Course::Forward => "It is not finished, and the run stays closed.",
@@ -126,7 +127,7 @@ fn unfinished(ask: &Ask<'_>, found: &Found) -> Markup {
     )
 }
 
-/// The steps, and how far each is.
+/// The steps, with the state of each.
 fn progress(found: &Found) -> Markup {
     let Found { rollback, steps, .. } = found;
     if steps.is_empty() {
@@ -186,13 +187,13 @@ fn made(step: &Step) -> String {
     }
 }
 
-/// The page of a redo, before it is done; `?without-effects=1`: though effects stay undone.
+/// The page of a redo before it is done; `?without-effects=1`: undone effects stay undone.
 pub(crate) fn redo(ask: &Ask<'_>) -> Result<Page> {
     let found = find(ask, ask.id())?;
     Ok(redo_shown(ask, &found, ask.params.has("without-effects"), &EMPTY))
 }
 
-/// The redo as it would be now, for who was refused.
+/// The page after a redo that was refused, with the present plan.
 pub(crate) fn redo_refused(
     ask: &Ask<'_>,
     rollback: &RollbackId,
@@ -284,12 +285,12 @@ fn redo_in_the_way(rollback: &RollbackRecord, error: &Diagnosis) -> Markup {
     )
 }
 
-/// The rollback as it is, for who could not finish it.
+/// The page of the rollback after a resumption that failed.
 pub(crate) fn resume_refused(ask: &Ask<'_>, rollback: &RollbackId, error: &Diagnosis) -> Result<Page> {
     Ok(stopped(ask, &find(ask, rollback.as_str())?, error))
 }
 
-/// What an act left of a run that ended with an error: the rollback that is not finished. `None`: there is none, and nothing was changed.
+/// After an act that ended with an error: the page of the run's unfinished rollback. `None` if there is none, so that nothing was changed.
 pub(crate) fn left_unfinished(ask: &Ask<'_>, run: &Run, error: &Diagnosis) -> Result<Option<Page>> {
     let open = ask.read(|snapshot| table::unfinished_of(snapshot, &run.id))?;
     open.map(|open| Ok(stopped(ask, &find(ask, open.id.as_str())?, error))).transpose()
@@ -300,7 +301,7 @@ fn stopped(ask: &Ask<'_>, found: &Found, error: &Diagnosis) -> Page {
     of(ask, found, &why).with(StatusCode::CONFLICT)
 }
 
-/// How far a rollback is, or what is under way in a run, that was begun from here.
+/// The page of an act that is running: of its rollback, or of the unfinished one of its run.
 pub(crate) fn under_way(ask: &Ask<'_>, run: Option<&str>, rollback: Option<&RollbackId>) -> Result<Page> {
     let of_run = match run {
         Some(run) => ask.read(|snapshot| {
@@ -312,7 +313,7 @@ pub(crate) fn under_way(ask: &Ask<'_>, run: Option<&str>, rollback: Option<&Roll
     let id = rollback.cloned().or(of_run.map(|rollback| rollback.id));
     let page = match &id {
         Some(id) => of(ask, &find(ask, id.as_str())?, &EMPTY),
-        // It looks at the tree, before it records that it begins.
+        // Before the rollback is recorded, the tree is captured.
         None => {
             Page::new("Undo", html! { h1 { "Undo" } p.lead aria-live="polite" { "It captures the tree." } })
         }
@@ -320,7 +321,7 @@ pub(crate) fn under_way(ask: &Ask<'_>, run: Option<&str>, rollback: Option<&Roll
     Ok(Page { asks_again: true, ..page })
 }
 
-/// What is said to who begins a second thing.
+/// The page for a second act while one is running.
 pub(crate) fn busy(error: &Diagnosis, running: &str) -> Page {
     let body = html! {
         h1 { "One thing at a time" }

@@ -1,4 +1,4 @@
-//! Which request is answered by what.
+//! Answers requests: checks them, and calls the function of their address.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,25 +23,25 @@ use crate::{
     compare, dispatch, events, fail, headers, image, news, point, rollback, run, runs, search, undo,
 };
 
-/// More than any form of ours has.
+/// The longest form in bytes; ours are shorter.
 const LONGEST_FORM: usize = 256 * 1024;
 
-/// So long a form may take to arrive.
+/// How long a form may take to arrive.
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// So long a browser waits for what it began, before it is shown how far that is.
+/// How long a browser waits for the end of what it began, before it is shown the progress.
 const PATIENCE: Duration = Duration::from_millis(1200);
 
-/// What shows something.
+/// A function that makes a page.
 type Show = fn(&Ask<'_>) -> Result<Page>;
 
-/// Answers a request.
+/// Answers one request, and adds the headers that all responses have.
 pub(crate) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
     let is_known = app.door.require_cookie(request.headers()).is_ok();
     let mut response = admitted(&app, request).await;
     headers::guard(response.headers_mut());
     if !is_known {
-        // Who has not come in by the key keeps no connection: there are few, and all local users can ask for one.
+        // A client without the cookie keeps no connection: there are few, and every local user can open some.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
@@ -52,9 +52,11 @@ async fn admitted(app: &Arc<App>, request: Request) -> Response {
     let path: Vec<String> =
         asked.uri.path().split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+    // First of all, so that a rebound name gets nothing, not even a file.
     if let Err(why) = app.door.require_host(&asked.headers) {
         return fail::refused(why).into_response();
     }
+    // The assets need no key: they are the same for every project, and tell nothing about this one.
     if let ["assets", name] = parts.as_slice() {
         return Asset::named(name)
             .map_or_else(|| StatusCode::NOT_FOUND.into_response(), |asset| asset.answer());
@@ -77,7 +79,8 @@ async fn admitted(app: &Arc<App>, request: Request) -> Response {
     }
 }
 
-/// Gives who has the key its cookie. The page leads on by itself: a redirect that another site began would come without the cookie.
+/// Sets the cookie for a client with the key. The page then loads `/` by itself: the redirect of another site's request would have no
+/// cookie.
 fn enter(app: &App, params: &Params) -> Response {
     if !params.get("key").is_some_and(|key| app.door.is_opened_by(key)) {
         return fail::refused(Refused::Key).into_response();
@@ -97,7 +100,7 @@ fn enter(app: &App, params: &Params) -> Response {
     ([(header::SET_COOKIE, app.door.cookie())], Html(page.into_string())).into_response()
 }
 
-/// The theme that a browser chose.
+/// The theme that the browser has in its cookie.
 fn theme_of(headers: &HeaderMap) -> Theme {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -143,7 +146,7 @@ async fn get(app: &Arc<App>, asked: &Parts, path: Vec<String>, params: Params, t
     shown(app, theme, at, path, params, show).await
 }
 
-/// Shows a page.
+/// Makes a page on a thread, and renders it.
 async fn shown(
     app: &Arc<App>,
     theme: Theme,
@@ -153,7 +156,7 @@ async fn shown(
     show: impl FnOnce(&Ask<'_>) -> Result<Page> + Send + 'static,
 ) -> Response {
     let made = app.blocking(move |app| {
-        // Before anything is read: what happens meanwhile makes the page old.
+        // Read before the page is made: an event that comes in between makes the page reload.
         let seq = *app.news.borrow();
         let page = with_ask(app, &path, &params, show);
         let page = page.unwrap_or_else(|error| fail::page(&error));
@@ -181,9 +184,10 @@ fn not_here() -> Diagnosis {
     Diagnosis::new(Code::PathNotFound, "There is no such page.")
 }
 
-/// The fields of a form that may be acted on. `Err`: the refusal.
+/// The fields of a form that passed every check. `Err`: the refusal.
 async fn form(app: &App, asked: &Parts, body: Body) -> std::result::Result<Params, Response> {
     Door::require_origin(&asked.headers).map_err(|why| fail::refused(why).into_response())?;
+    // Both limits, because a client may send without end, or not at all.
     let read = tokio::time::timeout(FORM_TIMEOUT, to_bytes(body, LONGEST_FORM)).await;
     let bytes = match read {
         Ok(Ok(bytes)) => bytes,
@@ -199,6 +203,7 @@ async fn post(app: &Arc<App>, parts: &[&str], form: &Params, theme: Theme) -> Re
     if parts == ["theme"] {
         return set_theme(form);
     }
+    // After the check of the form, so that another site learns nothing about this page.
     if app.read_only {
         let error = Diagnosis::new(Code::PermissionDenied, "This page is read-only. Nothing was changed.")
             .hint("start it without --read-only, or type: ic undo");
@@ -225,7 +230,7 @@ async fn post(app: &Arc<App>, parts: &[&str], form: &Params, theme: Theme) -> Re
             act.wait(PATIENCE).await;
             match act.end() {
                 Some(_) => became(app, act, theme).await,
-                // What is not over is asked for again, at an address that shows it.
+                // An act that has not ended has an address of its own, which shows its progress.
                 None => to(&format!("/acts/{}", act.number)),
             }
         }
@@ -241,7 +246,7 @@ async fn post(app: &Arc<App>, parts: &[&str], form: &Params, theme: Theme) -> Re
 
 fn set_theme(form: &Params) -> Response {
     let theme = form.get("to").and_then(Theme::parse).unwrap_or(Theme::Auto);
-    // Only a path of ours: `//` and `/\` would lead elsewhere, and so would a tab between two slashes, which browsers leave out.
+    // Only a path on this server: `//` and `/\` would lead elsewhere, and so would a tab between two slashes, which browsers remove.
     let is_own = |back: &&str| {
         let is_plain = back.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
         is_plain && back.starts_with('/') && !back.starts_with("//")
@@ -251,12 +256,12 @@ fn set_theme(form: &Params) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, back), (header::SET_COOKIE, cookie)]).into_response()
 }
 
-/// Leads a browser on, to what it asks for with GET.
+/// Redirects to an address with GET, so that a reload does not send the form again.
 fn to(location: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
 }
 
-/// What became of an act, as far as it is.
+/// The page of an act: its progress, or its outcome.
 async fn became(app: &Arc<App>, act: Arc<Act>, theme: Theme) -> Response {
     act.wait(PATIENCE).await;
     if let Some(Ok(id)) = act.end() {

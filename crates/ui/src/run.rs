@@ -1,4 +1,4 @@
-//! A run: its timeline, and its points with what each changed.
+//! The page of a run: its timeline, and its points with what each changed.
 
 use ic_base::{Result, Seq};
 use ic_dispatch::spent;
@@ -17,10 +17,10 @@ use crate::runs::{address, badge, chain, status_of, worker};
 use crate::text::{EMPTY, Shown, counted, of_path, query, rounded, when};
 use crate::timeline;
 
-/// So many points and rollbacks stand on one page.
+/// The most points and rollbacks on one page.
 const AT_ONCE: usize = 40;
 
-/// The page of a run; `?before=SEQ`: an older part of its points, `?standing=1`: without what was rolled back.
+/// The page of a run. `?before=SEQ`: an older page of its points; `?standing=1`: without what was rolled back.
 pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     let run = ask.run()?;
     let status = status_of(ask, &run)?;
@@ -78,11 +78,11 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     Ok(Page::new(ic_base::title(&run.goal), body).following(run.id.as_str()))
 }
 
-/// The address of the redo of the newest undo of a run, if there is one.
+/// The address of the redo of a run's newest undo; `None` if there is none.
 fn redo_of(ask: &Ask<'_>, run: &Run) -> Option<String> {
     match ic_rollback::newest(ask.kernel, Whose::Run(run)) {
         Ok(Newest::Rollback(id)) => Some(format!("/rollbacks/{id}/redo")),
-        // A restore of the tree is no rollback of this run; `ic redo` undoes it.
+        // The restore of a tree is no rollback of this run; `ic redo` undoes it.
         Ok(Newest::Restore) | Err(_) => None,
     }
 }
@@ -122,7 +122,7 @@ fn facts(ask: &Ask<'_>, run: &Run, status: &Status, redo: Option<&str>) -> Resul
     })
 }
 
-/// A point or a rollback, as a line.
+/// A point or a rollback as a row.
 fn row(ask: &Ask<'_>, run: &Run, entry: &Entry) -> Markup {
     match &entry.what {
         What::Point { point, files, commits, .. } => point_row(ask, run, entry, (point, *files, *commits)),
@@ -131,6 +131,7 @@ fn row(ask: &Ask<'_>, run: &Run, entry: &Entry) -> Markup {
 }
 
 fn depth(entry: &Entry) -> usize {
+    // The stylesheet has four depths; deeper branches look like the fourth.
     entry.taken_back_by.len().min(4)
 }
 
@@ -186,13 +187,13 @@ fn rollback_row(ask: &Ask<'_>, entry: &Entry, rollback: &RollbackRecord) -> Mark
     }
 }
 
-/// How far a rollback is, where it does not simply stand.
+/// The state of a rollback; `None` if it is done and in force.
 fn state(ask: &Ask<'_>, rollback: &RollbackRecord) -> Option<&'static str> {
     let is_at_work = !rollback.status.is_over() && ic_rollback::is_at_work(ask.kernel, rollback);
     (rollback.status != RollbackStatus::Done).then(|| state_of(rollback, is_at_work).1)
 }
 
-/// The address of a point.
+/// The address of the page of a point.
 pub(crate) fn point_address(run: &Run, point: &Listed) -> String {
     let seq = point.seq.to_string();
     format!("{}/point?{}", address(run), query(&[("at", &seq), ("ref", &point.reference)]))
@@ -203,12 +204,12 @@ pub(crate) fn undo_address(run: &Run, point: &Listed) -> String {
     format!("{}/undo?{}", address(run), query(&[("to", &point.reference)]))
 }
 
-/// What a point is called.
+/// The title of a point, or its reference if it has none.
 pub(crate) fn title(point: &Listed) -> &str {
     if point.title.is_empty() { &point.reference } else { &point.title }
 }
 
-/// What kind of point it is, in a word.
+/// The kind of a point, as one word for people.
 pub(crate) fn kind(point: &Listed) -> &'static str {
     match point.kind {
         "created" => "start",
@@ -218,7 +219,7 @@ pub(crate) fn kind(point: &Listed) -> &'static str {
     }
 }
 
-/// How many files changed.
+/// The numbers of changed files.
 pub(crate) fn changed(files: Option<Files>) -> Markup {
     let Some(files) = files.filter(|files| *files != Files::default()) else { return EMPTY };
     let said = format!("{} created, {} modified, {} deleted", files.created, files.modified, files.deleted);

@@ -11,10 +11,10 @@ use crate::ask::Ask;
 use crate::layout::{Page, older};
 use crate::text::{EMPTY, Shown, counted, of_path, query, rounded, when};
 
-/// So many stand on one page.
+/// The most runs on one page.
 const AT_ONCE: i64 = 15;
 
-/// The page of all runs; `?open=1`: of those that have not ended, `?before=RUN`: an older part.
+/// The page of all runs. `?open=1`: only those that have not ended; `?before=RUN`: an older page.
 pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     let open = ask.params.has("open");
     let before = ask.params.get("before").map(|id| RunId::from_ledger(id.to_owned()));
@@ -22,6 +22,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     let mut all = ask.read(|snapshot| run::list(snapshot, &filter))?;
     let has_more = all.len() > usize::try_from(AT_ONCE).unwrap_or(usize::MAX);
     all.truncate(usize::try_from(AT_ONCE).unwrap_or(usize::MAX));
+    // One more than a page holds was read, to know whether there is an older page.
     let more = all.last().filter(|_| has_more).map(|last| {
         let open = if open { vec![("open", "1")] } else { Vec::new() };
         format!("/?{}", query(&[open, vec![("before", last.id.as_str())]].concat()))
@@ -94,19 +95,19 @@ fn card(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
     })
 }
 
-/// A run at a glance, as `ic status` tells it.
+/// The status of a run, as `ic status` shows it.
 pub(crate) fn status_of(ask: &Ask<'_>, run: &Run) -> Result<Status> {
     status::status(ask.kernel, ask.app.project.options(), run, true, |snapshot| {
         ask.app.project.unfinished_workflow(snapshot, run)
     })
 }
 
-/// The address of a run.
+/// The address of the page of a run.
 pub(crate) fn address(run: &Run) -> String {
     format!("/runs/{}", run.id)
 }
 
-/// The state of a run.
+/// A badge with the state of a run.
 pub(crate) fn badge(run: &Run) -> Markup {
     let (kind, word) = match run.status {
         RunStatus::Active => ("live", "active"),
@@ -118,9 +119,9 @@ pub(crate) fn badge(run: &Run) -> Markup {
     html! { span class={ "badge " (kind) } { (word) } }
 }
 
-/// The way of a run along its chain.
+/// The chain of a run, with its current phase.
 pub(crate) fn chain(run: &Run) -> Markup {
-    /// More phases are counted only.
+    /// With more phases than this, only their number is shown.
     const DRAWN: usize = 24;
     let names = run.chain.names();
     let at = run.chain.index_of(&run.phase).unwrap_or(0);
@@ -139,7 +140,7 @@ pub(crate) fn chain(run: &Run) -> Markup {
     }
 }
 
-/// Who works.
+/// A worker of a run: its name, with a link to its dispatch.
 pub(crate) fn worker(working: &Working) -> Markup {
     match working {
         Working::Executor { pid } => html! {

@@ -1,4 +1,4 @@
-//! A search over goals, prompts, files and tool calls.
+//! Searches goals, prompts, files and tool calls.
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_dispatch::{code, dispatch};
@@ -11,10 +11,10 @@ use crate::layout::Page;
 use crate::runs::{address, badge};
 use crate::text::{EMPTY, Line, Shown, of_path, when};
 
-/// So many of each kind are found.
+/// The most results of each kind.
 const EACH: i64 = 25;
 
-/// A search for a longer text finds nothing that people type.
+/// The longest text that is searched for, in bytes: people type shorter ones.
 const LONGEST: usize = 200;
 
 /// The page of a search.

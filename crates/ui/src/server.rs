@@ -1,4 +1,4 @@
-//! The server: one thread for connections, a few that may block, and one that watches the ledger.
+//! The server: one thread for connections, some that may block, and one that watches the ledger.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
@@ -19,48 +19,49 @@ use crate::news::watch_ledger;
 use crate::project::Project;
 use crate::routes;
 
-/// So many threads may block: those that take turns, one that acts, and those that wait for a file system.
+/// The most threads that may block: for the requests that have a turn, for an act, and for file systems.
 const BLOCKING: usize = 12;
 
-/// How often it is looked whether the page is to end.
+/// How often the server checks whether the page is to end.
 const POLL: Duration = Duration::from_millis(100);
 
-/// So long connections may take to end; a browser that never reads must not hold up the end of the page.
+/// How long connections may take to end. A browser that never reads must not delay the end of the page.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How the page is served.
+/// The options of the page.
 #[derive(Debug)]
 pub struct Options {
-    /// The port at 127.0.0.1; 0: any that is free.
+    /// The port at 127.0.0.1; 0: any free one.
     pub port: u16,
-    /// Nothing may be changed from it.
+    /// Whether nothing may be changed from the page.
     pub read_only: bool,
-    /// Ends the page when it is set. What is being done then stops at its next step, as an interrupted `ic undo` does.
+    /// Ends the page when it is set. A running undo then stops after its current step, as an interrupted `ic undo` does.
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// Where the page is.
+/// The address of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// With the key that opens it.
+    /// The URL, with the key that opens the page.
     pub url: String,
-    /// Its port.
+    /// The port that is used, also if any free one was asked for.
     pub port: u16,
 }
 
-/// Serves the page of a project until it is interrupted. `ready` is told the address before the first request is answered.
+/// Serves the page of a project until it is interrupted. `ready` gets the address before the first request is answered.
 ///
-/// Errors: those of opening the ledger, of `ready`, and `io_error` where the port is taken.
+/// Errors: those of opening the ledger, those of `ready`, and `io_error` if the port is taken.
 pub fn serve(
     project: Arc<dyn Project>,
     options: Options,
     ready: impl FnOnce(&Address) -> Result<()>,
 ) -> Result<()> {
-    // Whoever asks for the page is told at once that there is nothing to show.
+    // Opened first, so that a missing ledger is an error of the command, and not of every page.
     let kernel = project.kernel()?;
     let name = kernel.project.root.file_name().unwrap_or(kernel.project.root.as_os_str());
     let name = name.to_string_lossy().into_owned();
     let (head, _) = kernel.read(ic_events::head)?;
+    // Requests open the ledger themselves; this connection would otherwise stay open as long as the page.
     drop(kernel);
     let listener = bind(options.port)?;
     let port = listener.local_addr().while_doing(|| "looking at the page's port".to_owned())?.port();
@@ -72,6 +73,7 @@ pub fn serve(
     let app = App::new(project.clone(), (name, door, options.read_only), interrupted.clone(), (news, ending));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        // The default would allow hundreds of threads.
         .max_blocking_threads(BLOCKING)
         .build()
         .while_doing(|| "starting the page".to_owned())?;
@@ -81,7 +83,7 @@ pub fn serve(
         .while_doing(|| "starting the page".to_owned())?;
     ready(&address)?;
     let served = runtime.block_on(run(Arc::new(app), listener, interrupted, ending_sender));
-    // A request that waits for a lock may last as long as the busy timeout; nobody waits for its answer any more.
+    // A request that waits for a lock may last as long as the busy timeout, and its answer has no reader any more.
     runtime.shutdown_timeout(PATIENCE);
     let _ = watcher.join();
     served
@@ -116,7 +118,7 @@ async fn run(
             tokio::time::sleep(POLL).await;
         }
         ending.send_replace(true);
-        // What is being done comes to its end, or to its next step.
+        // A running act ends, or stops after its current step.
         app.acts.idle().await;
         tokio::time::sleep(PATIENCE).await;
     };
@@ -125,7 +127,7 @@ async fn run(
     match select(serving, stopped).await {
         Either::Left((served, stopped)) => {
             served.while_doing(|| "serving the page".to_owned())?;
-            // All connections are closed; an act may still be under way.
+            // All connections are closed, and an act may still be running.
             stopped.await;
             Ok(())
         }

@@ -1,12 +1,12 @@
-//! Texts from outside on a page. Prompts, names, paths and contents are hostile: HTML is escaped by `maud` wherever a text is written, and
-//! here what would hide or reorder the text around it is made visible.
+//! Renders texts from outside. Prompts, names, paths and contents are hostile. `maud` escapes HTML wherever a text is written; characters
+//! that would hide or reorder the text around them are made visible here.
 
 use ic_base::said::{age, plain};
 use ic_base::{Timestamp, is_unsafe_to_show};
 use ic_store::path_from_bytes;
 use maud::{Markup, PreEscaped, Render, html};
 
-/// A text on one line, isolated from the direction of what stands around it, its control characters marked.
+/// A text on one line, with its control characters marked. Its direction does not affect the text around it.
 pub(crate) struct Shown<'a>(pub(crate) &'a str);
 
 impl Render for Shown<'_> {
@@ -17,7 +17,7 @@ impl Render for Shown<'_> {
     }
 }
 
-/// The same without being isolated: a line of a file.
+/// A line of a file: the same, without isolating its direction.
 pub(crate) struct Line<'a>(pub(crate) &'a str);
 
 impl Render for Line<'_> {
@@ -43,7 +43,7 @@ fn visible(text: &str, out: &mut String) {
     }
 }
 
-/// The bytes of a path, as it is shown: what is not UTF-8 as escapes, so that no two paths look alike.
+/// A path for people; bytes that are not UTF-8 are escapes, so that no two paths look alike.
 pub(crate) fn path(bytes: &[u8]) -> String {
     let mut out = String::new();
     for chunk in bytes.utf8_chunks() {
@@ -51,6 +51,7 @@ pub(crate) fn path(bytes: &[u8]) -> String {
             match c {
                 '\n' => out.push_str("\\n"),
                 '\t' => out.push_str("\\t"),
+                // Escaped as well: a name that contains a backslash and an n differs from one with a line break.
                 '\\' => out.push_str("\\\\"),
                 c => out.push(c),
             }
@@ -60,7 +61,7 @@ pub(crate) fn path(bytes: &[u8]) -> String {
     if out.is_empty() { ".".to_owned() } else { plain(&out) }
 }
 
-/// How long ago something was, with the time itself for who wants it.
+/// The age of something, with the exact time as its title.
 pub(crate) fn when(now: Timestamp, at: Timestamp) -> Markup {
     let exact = at.to_string();
     html! { time datetime=(exact) title=(exact) { (age(now, at)) } }
@@ -79,7 +80,7 @@ pub(crate) fn grouped(n: i64) -> String {
     if n < 0 { format!("-{out}") } else { out }
 }
 
-/// A number as it is glanced at: `950`, `12.4k`, `3.1M`.
+/// A short form of a number: `950`, `12.4k`, `3.1M`.
 pub(crate) fn rounded(n: i64) -> String {
     #[allow(clippy::cast_precision_loss, reason = "it is rounded")]
     let tenths = |unit: i64| format!("{:.1}", n as f64 / unit as f64);
@@ -90,7 +91,7 @@ pub(crate) fn rounded(n: i64) -> String {
     }
 }
 
-/// The size of a content.
+/// The size of a content, with its unit.
 pub(crate) fn size(bytes: u64) -> String {
     #[allow(clippy::cast_precision_loss, reason = "it is rounded")]
     let in_unit = |unit: u64| format!("{:.1}", bytes as f64 / unit as f64);
@@ -102,39 +103,40 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// A value in the query of an address.
+/// The query of an address.
 pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
     let mut out = form_urlencoded::Serializer::new(String::new());
     out.extend_pairs(pairs);
     out.finish()
 }
 
-/// A path's bytes in an address.
+/// The bytes of a path, for an address.
 pub(crate) fn in_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What [`in_hex`] wrote; `None` for anything else.
+/// The bytes that [`in_hex`] wrote; `None` for anything else.
 pub(crate) fn of_hex(text: &str) -> Option<Vec<u8>> {
     const LONGEST: usize = 2 * 8192;
+    // ASCII, so that the slices below cannot cut a character.
     if text.len() > LONGEST || !text.len().is_multiple_of(2) || !text.is_ascii() {
         return None;
     }
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
 }
 
-/// A path of the machine, as it is shown.
+/// A path of this machine, for people.
 pub(crate) fn of_path(path: &std::path::Path) -> String {
     self::path(ic_store::path_bytes(path))
 }
 
-/// The last part of a path, for where the whole has no room.
+/// The last part of a path, for a place without room for all of it.
 pub(crate) fn file_name(bytes: &[u8]) -> String {
     let whole = path_from_bytes(bytes);
     whole.file_name().map_or_else(|| path(bytes), |name| of_path(std::path::Path::new(name)))
 }
 
-/// One of two words, or several of a kind.
+/// A number and a noun, as in `1 file` or `3 files`.
 pub(crate) fn counted(n: usize, noun: &str) -> String {
     let text = ic_base::said::counted(n, noun);
     match text.split_once(' ') {
@@ -143,7 +145,7 @@ pub(crate) fn counted(n: usize, noun: &str) -> String {
     }
 }
 
-/// Nothing.
+/// No markup, for an optional part of a page.
 pub(crate) const EMPTY: Markup = PreEscaped(String::new());
 
 #[cfg(test)]

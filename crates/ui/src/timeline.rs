@@ -1,8 +1,8 @@
-//! The timeline of a run, drawn as SVG.
+//! Draws the timeline of a run as SVG.
 //!
-//! Each point and each rollback has a column, oldest first. What stands runs along the top; an attempt that was undone is a branch below
-//! it, and the rollback an arrow back to where the run went. Below lie the bars of dispatches, from the column where each began to the one
-//! where it ended, under the sessions that gave them.
+//! Each point and each rollback has a column, oldest first. The line at the top is what is in force. An attempt that was undone is a branch
+//! below it, and the rollback is an arrow back to where the run went. Below these are the bars of dispatches, from the column where each
+//! began to the one where it ended, and the sessions that they belong to.
 
 mod draw;
 mod layout;
@@ -21,10 +21,10 @@ use crate::run::{point_address, title};
 use crate::text::counted;
 use layout::{Bar, Look, Mark, Sort, laid_out};
 
-/// So many of the newest points and rollbacks are drawn.
+/// The most points and rollbacks that are drawn: the newest.
 const MARKS: usize = 120;
 
-/// So many of the newest dispatches are looked at.
+/// The most dispatches that are read: the newest.
 const DISPATCHES: usize = 200;
 
 /// The timeline of a run.
@@ -35,6 +35,7 @@ pub(crate) fn of_run(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
     marks
         .iter_mut()
         .filter(|mark| mark.back_to.is_some_and(|to| to < first))
+        // An arrow to a point that is not drawn leads to the oldest one that is.
         .for_each(|mark| mark.back_to = Some(first));
     let (work, has_older) = work(ask, run, first)?;
     let bars = work.iter().map(bar).collect();
@@ -89,14 +90,14 @@ fn mark(run: &Run, entry: &Entry) -> Mark {
                 (None, None) => format!("undo to phase {}", rollback.to_phase),
             },
             address: format!("/rollbacks/{}", rollback.id),
-            // The undo of one dispatch moves the run nowhere.
+            // The undo of one dispatch leaves the run in its phase, so it has no arrow.
             back_to: rollback.only().is_none().then_some(rollback.cut_seq),
             is_over: depth > 0 || !rollback.status.stands(),
         },
     }
 }
 
-/// The dispatches that were at work since an event, oldest first, and whether there are more than are looked at.
+/// The dispatches that worked after an event, oldest first, and whether there are more than were read.
 fn work(ask: &Ask<'_>, run: &Run, since: Seq) -> Result<(Vec<Dispatch>, bool)> {
     let at_most = i64::try_from(DISPATCHES).unwrap_or(i64::MAX).saturating_add(1);
     let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: at_most };
@@ -128,13 +129,14 @@ fn bar(work: &Dispatch) -> Bar {
     }
 }
 
-/// The sessions that gave this work, each from its first to its last.
+/// The sessions of these dispatches, each from its first to its last one.
 fn sessions(ask: &Ask<'_>, work: &[Dispatch]) -> Result<Vec<Bar>> {
     ask.read(|snapshot| {
         let mut spans: BTreeMap<SessionId, (Seq, Option<Seq>)> = BTreeMap::new();
         for one in work {
             let Some(prompt) = ic_session::prompt_of(snapshot, &one.id)? else { continue };
             let span = spans.entry(prompt.session_id).or_insert((one.place(), one.finished_seq));
+            // Without an end as soon as one of its dispatches still runs.
             span.1 = span.1.zip(one.finished_seq).map(|(a, b)| a.max(b));
         }
         let mut bars = Vec::new();

@@ -1,4 +1,4 @@
-//! The plan of an undo, before it is done.
+//! The page with the plan of an undo, before it is done.
 
 use axum::http::StatusCode;
 use ic_base::{Code, Diagnosis, Result};
@@ -17,14 +17,14 @@ use crate::rollback;
 use crate::runs::address;
 use crate::text::Shown;
 
-/// The page of a plan.
+/// The page of the plan that the address asks for.
 pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     let run = ask.run()?;
     let wanted = Wanted::of(run.id.as_str(), ask.params)?;
     shown(ask, &run, &wanted, None)
 }
 
-/// The plan as it is now, for who was refused: what stood in the way, and what would be done instead.
+/// The page after an undo that was refused: the reason, and the present plan.
 pub(crate) fn refused(ask: &Ask<'_>, wanted: &Wanted, error: &Diagnosis) -> Result<Page> {
     let run = ask.read(|snapshot| ask.kernel.run(snapshot, &wanted.run))?;
     if let Some(page) = rollback::left_unfinished(ask, &run, error)? {
@@ -57,28 +57,29 @@ fn shown(ask: &Ask<'_>, run: &Run, wanted: &Wanted, refused: Option<&Diagnosis>)
         }
         p.quiet { "The same on the command line: " code.command { (Shown(&wanted.command())) } }
     };
+    // A plan with refusals is still a plan: the person can decide about them here.
     let status = planned.as_ref().err().map_or(StatusCode::OK, crate::fail::status);
     Ok(Page::new(title, body).with(status))
 }
 
-/// What the work is called that is undone, or before which the run goes back.
+/// The name of the dispatch that is undone, or before which the run goes back.
 fn called(ask: &Ask<'_>, wanted: &Wanted) -> Option<String> {
     let id = match &wanted.goal {
         Goal::Only(dispatch) => dispatch.as_str(),
         Goal::To(point) => ["dispatch:", "prompt:"].iter().find_map(|kind| point.strip_prefix(kind))?,
     };
-    // A name is a help: what keeps it from being read, the plan says itself.
+    // The name only helps: if it cannot be read, the plan itself says why.
     ask.read(|snapshot| dispatch::resolve(snapshot, id)).ok().map(|work| crate::dispatch::name(&work))
 }
 
-/// What is said above the new plan to who sent an old one.
+/// The notice above a new plan, after the old one was refused.
 fn changed(error: &Diagnosis) -> Markup {
     if error.code() == Code::PlanChanged {
         return notice(
             "warn",
             "The plan has changed",
             &html! {
-                p { "Something happened since you looked, so nothing was done. This is the plan as it is now: look at it, and confirm again." }
+                p { "Something happened since you looked, so nothing was done. This is the new plan: look at it, and confirm again." }
             },
         );
     }
@@ -103,7 +104,7 @@ fn whole_plan(ask: &Ask<'_>, run: &Run, wanted: &Wanted, whole: &LayeredRollback
     }
 }
 
-/// What stands in the way, and what each decision would do.
+/// A refusal, and what each decision about it would do.
 fn refusal(wanted: &Wanted, refusal: &Refusal) -> Markup {
     let flags = refusal.flag.map(decisions).unwrap_or_default();
     notice(

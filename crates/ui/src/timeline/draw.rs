@@ -1,14 +1,14 @@
-//! A timeline as SVG. Colours and weights are the style sheet's: an attribute `style` would be refused by the browser.
+//! Draws a timeline as SVG. Colours and widths are in the stylesheet, because the page's policy forbids `style` attributes.
 
 use maud::{Markup, html};
 
 use super::layout::{Drawing, Look, PlacedBar, PlacedMark, Sort, Track};
 use crate::text::{EMPTY, Line};
 
-/// How wide a letter of a label is, at most.
+/// The width of the widest letter in a label.
 const LETTER: usize = 7;
 
-/// Wider bars have their name in them.
+/// The width from which on a bar has its name in it.
 const NAMED: usize = 40;
 
 pub(super) fn svg(drawing: &Drawing) -> Markup {
@@ -33,7 +33,7 @@ pub(super) fn svg(drawing: &Drawing) -> Markup {
     }
 }
 
-/// A length that grows with the text of the page: 16 units are the height of a letter there.
+/// A length in the unit of the page's text, so that the drawing grows with it: 16 units are one rem.
 fn in_text(length: usize) -> String {
     format!("{}.{:02}rem", length / 16, length % 16 * 100 / 16)
 }
@@ -63,7 +63,7 @@ fn way(mark: &PlacedMark) -> Markup {
     html! { path class=(class) d=(path) {} }
 }
 
-/// The way back of a rollback, above what stands.
+/// The arrow of a rollback, above the line of what is in force.
 fn arrow(mark: &PlacedMark) -> Markup {
     let Some((x, y)) = mark.back_to.filter(|(x, _)| *x < mark.x) else { return EMPTY };
     let class = if mark.mark.is_over { "back gone" } else { "back" };
@@ -114,7 +114,7 @@ fn work(bar: &PlacedBar) -> Markup {
         Look::Session => "bar session",
     };
     let said = format!("{} ({})", bar.bar.name, bar.bar.said);
-    // Where its name stands in it, as far as there is room, a label that says more would not be what is read there.
+    // A bar with its visible name needs no other label: what is read aloud should begin with what is seen.
     let label = (bar.width <= NAMED).then(|| ic_base::said::plain(&said));
     html! {
         a class=(class) href=(bar.bar.address) aria-label=[label] {
@@ -127,7 +127,7 @@ fn work(bar: &PlacedBar) -> Markup {
     }
 }
 
-/// As much of a text as has room.
+/// The beginning of a text that fits into a width.
 fn cut(text: &str, width: usize) -> String {
     let room = width / LETTER;
     if text.chars().count() <= room {

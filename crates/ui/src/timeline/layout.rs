@@ -1,19 +1,19 @@
-//! Where everything of a timeline lies: whole numbers, decided without a drawing.
+//! Computes the positions of everything in a timeline, as whole numbers, without drawing.
 
 use ic_base::Seq;
 
-/// What a mark stands for.
+/// The kind of a mark, which decides its shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// Work begins there.
+    /// A point before a dispatch, prompt or step.
     Work,
-    /// A phase was left.
+    /// A point at which a phase was left.
     Phase,
-    /// It was asked for by name.
+    /// A checkpoint that was asked for.
     Checkpoint,
-    /// The run begins.
+    /// The point at which the run was created.
     Start,
-    /// The run went back.
+    /// A rollback, which has an arrow to where the run went.
     Back,
 }
 
@@ -28,23 +28,23 @@ impl Sort {
     }
 }
 
-/// A point or a rollback, as it is drawn.
+/// A point or a rollback in the drawing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) seq: Seq,
-    /// By how many rollbacks it was undone.
+    /// The number of rollbacks that undid it.
     pub(super) depth: usize,
     pub(super) sort: Sort,
     pub(super) phase: String,
     pub(super) title: String,
     pub(super) address: String,
-    /// Of a rollback, the event that the run went back to.
+    /// For a rollback, the event that the run went back to.
     pub(super) back_to: Option<Seq>,
-    /// It counts no longer.
+    /// Whether it counts no longer.
     pub(super) is_over: bool,
 }
 
-/// How a bar looks.
+/// The look of a bar, which the stylesheet defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
     Running,
@@ -54,11 +54,11 @@ pub(super) enum Look {
     Session,
 }
 
-/// Work, or a session of it.
+/// A dispatch, or the session of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bar {
     pub(super) from: Seq,
-    /// `None`: it runs.
+    /// The event that ended it; `None` while it runs.
     pub(super) until: Option<Seq>,
     pub(super) name: String,
     pub(super) said: &'static str,
@@ -66,19 +66,19 @@ pub(super) struct Bar {
     pub(super) look: Look,
 }
 
-/// A mark at its place.
+/// A mark with its position.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PlacedMark {
     pub(super) mark: Mark,
     pub(super) x: usize,
     pub(super) y: usize,
-    /// Where its branch comes from: the mark before it on the same way.
+    /// The position where its line begins: that of the mark before it on the same branch.
     pub(super) before: Option<(usize, usize)>,
-    /// Where its arrow leads.
+    /// The position that its arrow points to.
     pub(super) back_to: Option<(usize, usize)>,
 }
 
-/// A bar at its place.
+/// A bar with its position.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PlacedBar {
     pub(super) bar: Bar,
@@ -87,54 +87,54 @@ pub(super) struct PlacedBar {
     pub(super) width: usize,
 }
 
-/// A phase, from its first mark to its last.
+/// A phase, from its first mark to its last one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Track {
     pub(super) name: String,
     pub(super) x: usize,
     pub(super) width: usize,
-    /// All of it was undone.
+    /// Whether all of its marks were undone.
     pub(super) is_over: bool,
 }
 
-/// Everything at its place.
+/// Everything in the drawing, with its position.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Drawing {
-    /// It may be drawn as small as a page is wide.
+    /// Whether the drawing may shrink to the width of the page.
     pub(super) fits: bool,
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) tracks: Vec<Track>,
     pub(super) marks: Vec<PlacedMark>,
     pub(super) bars: Vec<PlacedBar>,
-    /// Bars for which there was no lane.
+    /// The number of bars that are not drawn, because no lane is free.
     pub(super) left_out: usize,
 }
 
-/// A drawing of few marks is as wide as a page; of many, a column is as narrow as this, and the drawing is as wide as it must be.
+/// With few marks the drawing is as wide as a page. With many, each column has the smallest width, and the drawing is wider than the page.
 const PAGE: usize = 1_090;
 const NARROWEST: usize = 44;
 const WIDEST: usize = 104;
-/// The room of a branch and of a lane, and what is around all.
+/// The heights of a branch and of a lane, and the margin around the drawing.
 const BRANCH: usize = 34;
 const LANE: usize = 26;
 const MARGIN: usize = 26;
-/// The middle of what stands: below the phases, with room for arrows above it.
+/// The height of the line of what is in force: below the phases, with room for arrows above it.
 const MAIN: usize = 84;
-/// Branches of branches lie no deeper than this.
+/// The deepest branch: branches of deeper ones are drawn at this depth.
 const DEEPEST: usize = 4;
-/// More lanes are counted only.
+/// The most lanes: bars that would need more are counted.
 const LANES: usize = 10;
-/// A bar is never so short that it cannot be hit.
+/// The shortest bar, so that a pointer can hit it.
 const SHORTEST: usize = 22;
 
-/// Places the marks, oldest first, and the bars below them.
+/// Computes the positions of the marks, oldest first, and of the bars below them.
 pub(super) fn laid_out(marks: Vec<Mark>, bars: Vec<Bar>, sessions: Vec<Bar>) -> Drawing {
     let columns = marks.len().max(1);
     let column = ((PAGE - 2 * MARGIN) / (columns + 1)).clamp(NARROWEST, WIDEST);
     let seqs: Vec<Seq> = marks.iter().map(|mark| mark.seq).collect();
     let deepest = marks.iter().map(|mark| mark.depth.min(DEEPEST)).max().unwrap_or(0);
-    // After the newest mark there is room for what it began.
+    // After the newest mark there is room for bars of work that still runs.
     let width = 2 * MARGIN + (columns + 1) * column;
     let tracks = tracks(&marks, column);
     let marks = placed(marks, column);
@@ -157,7 +157,7 @@ pub(super) fn laid_out(marks: Vec<Mark>, bars: Vec<Bar>, sessions: Vec<Bar>) -> 
     Drawing { fits, width, height, tracks, marks, bars: placed_bars, left_out }
 }
 
-/// The middle of a column of this width.
+/// The middle of a column.
 fn x_of(index: usize, column: usize) -> usize {
     MARGIN + column / 2 + index * column
 }
@@ -173,11 +173,12 @@ fn placed(marks: Vec<Mark>, width: usize) -> Vec<PlacedMark> {
         .map(|(column, mark)| (mark.seq, mark.depth, x_of(column, width), y_of(mark.depth)))
         .collect();
     let before = |column: usize, depth: usize| {
-        // A branch continues at its own depth; its first mark comes from what it left. After a rollback the run continues from where it went.
+        // The line of a mark begins at the nearest mark before it that is no deeper: on its own branch, or where the branch begins. After a
+        // rollback, the run continues from the mark that it went to.
         let older = places[..column].iter().rev();
         older.clone().find(|(_, other, ..)| *other <= depth).map(|(_, _, x, y)| (*x, *y))
     };
-    // What stands continues from there: a mark that went back itself is where it went back from.
+    // An arrow points to the last mark before the target event that is no deeper than the rollback itself.
     let target = |seq: Seq, depth: usize| {
         let stands = places.iter().rev().find(|(at, other, ..)| *at <= seq && *other <= depth);
         stands.map(|(_, _, x, y)| (*x, *y))
@@ -192,7 +193,7 @@ fn placed(marks: Vec<Mark>, width: usize) -> Vec<PlacedMark> {
     marks.into_iter().enumerate().map(place).collect()
 }
 
-/// Runs of marks in one phase.
+/// The phases: marks in a row with the same phase.
 fn tracks(marks: &[Mark], width: usize) -> Vec<Track> {
     let mut tracks: Vec<Track> = Vec::new();
     for (column, mark) in marks.iter().enumerate() {
@@ -211,9 +212,9 @@ fn tracks(marks: &[Mark], width: usize) -> Vec<Track> {
     tracks
 }
 
-/// From where to where a bar reaches.
+/// The left and right end of a bar.
 fn span(seqs: &[Seq], bar: &Bar, (width, column): (usize, usize)) -> (usize, usize) {
-    // What began after a mark lies between it and the next one.
+    // An event after a mark lies between that mark and the next one.
     let index = |seq: Seq| seqs.partition_point(|at| *at <= seq);
     let edge = |index: usize| if index == 0 { MARGIN } else { x_of(index - 1, column) + 6 };
     let from = edge(index(bar.from));
@@ -221,14 +222,14 @@ fn span(seqs: &[Seq], bar: &Bar, (width, column): (usize, usize)) -> (usize, usi
     (from, until.min(width - MARGIN).max(from + SHORTEST))
 }
 
-/// Lanes, each with where its last bar ends.
+/// The lanes of bars, each with the right end of its last bar.
 struct Lanes {
     ends: Vec<usize>,
     top: usize,
 }
 
 impl Lanes {
-    /// The height of the first lane from `first` on that is free there; `None`: there are too many.
+    /// The height of the first free lane from `first` on; `None` if all are taken and no more are allowed.
     fn take(&mut self, first: usize, from: usize, until: usize) -> Option<usize> {
         const GAP: usize = 4;
         let free = (first..self.ends.len()).find(|lane| self.ends[*lane] + GAP <= from);
