@@ -47,7 +47,7 @@ fn a_rollback_within_a_phase_does_not_say_that_the_phase_changes() {
     let before = world.status();
     let words = ["undo", "checkpoint:here", "--run", &world.run];
     let said = world.ic(&text(&[&words[..], &["--dry-run"]].concat()));
-    assert!(said.contains("the run stays as it is") && !said.contains("the phase changes"), "{said}");
+    assert!(said.contains("the run is unchanged") && !said.contains("the phase changes"), "{said}");
     world.ic(&text(&[&words[..], &["--yes"]].concat()));
     assert_eq!(world.status(), before);
 }

@@ -1,4 +1,4 @@
-//! The sweep of old content, which no call waits for.
+//! Starts the sweep of old content in a process of its own, so that no call waits for it.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -10,9 +10,9 @@ use ic_worktree::{Settings, Workspace, retention};
 
 use crate::session::Session;
 
-/// Starts the sweep that retention waits for, if it does: `ic checkpoint prune`, which goes on when this call has ended.
+/// Starts `ic checkpoint prune` in the background if a sweep is due. It continues after this call has ended.
 ///
-/// What goes wrong is no error of the call: the sweep is made within the next hour, or by `ic checkpoint prune`.
+/// A failure is no error of the call: a later call tries again within the hour, and `ic checkpoint prune` can be called by hand.
 pub(crate) fn sweep(session: &Session, kernel: &Kernel, settings: &Settings, project: &Path) {
     let _ = start(session, kernel, settings, project);
 }
@@ -23,9 +23,11 @@ fn start(session: &Session, kernel: &Kernel, settings: &Settings, project: &Path
     }
     let root = ic_worktree::root_of(project);
     let workspace = Workspace::open(kernel, root.clone(), settings)?;
+    // Claimed before it is started: of two calls at the same time only one starts a sweep.
     if !retention::claim_sweep(&workspace)? {
         return Ok(());
     }
+    // Without the path of this program nothing is started; a later call tries again.
     let Ok(program) = std::env::current_exe() else { return Ok(()) };
     let mut prune = Command::new(program);
     prune.args(["checkpoint", "prune", "--automatic", "--quiet", "--db"]).arg(session.place()?.name());
@@ -33,10 +35,11 @@ fn start(session: &Session, kernel: &Kernel, settings: &Settings, project: &Path
     if let Some(config) = session.named_config() {
         prune.env("IC_CONFIG", config);
     }
-    // The dispatch of this call may have ended by then, and a sweep is nobody's work.
+    // Without a caller: the dispatch of this call may have ended by then, and a sweep is no dispatch's work.
     prune.env_remove("IC_DISPATCH");
-    // Neither an interrupt of the caller's group nor a reader who waits for the end of its output meets the sweep.
+    // A group of its own, so that Ctrl-C does not reach it; no open streams, so that a pipe's reader does not wait for it.
     prune.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Not waited for: the sweep continues after this call.
     let _ = prune.spawn();
     Ok(())
 }

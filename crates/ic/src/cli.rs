@@ -68,7 +68,7 @@ const NOUNS: &str = "\
   version       Print versions
   help          Print the help of a command";
 
-/// What nobody types: the first screen has no room for it.
+/// A command for hooks alone: it is left out of the first page, which has no room for it.
 const FOR_HOOKS: &str = "  hook          Called by the hooks\n";
 
 /// The template of `ic --help` in full; of `ic -h`, which is to fit a screen, if not.
@@ -77,7 +77,7 @@ pub(crate) fn first_page(is_full: bool) -> String {
         let options = "\x1b[1m\x1b[32mGlobal options:\x1b[0m\n{options}{after-help}";
         return format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{NOUNS}\n\n{options}");
     }
-    // A screen has room for the commands, or for what is between them.
+    // A screen of 24 lines has room for the commands, or for the blank lines between them.
     let nouns = NOUNS.replace("\n\n", "\n").replace(FOR_HOOKS, "");
     let more = "Global options, first steps, exit codes: ic --help. Commands: ic COMMAND -h";
     format!("{{about}}\n{{usage-heading}} {{usage}}\n\n{nouns}\n\n{more}")
@@ -130,6 +130,7 @@ impl Cli {
         if let Some(cli) = Self::named(arguments) {
             return Ok(cli);
         }
+        // The whole tree is built only to explain an error or show help: building it takes longer than most calls.
         let mut tree = Self::command();
         tree.try_get_matches_from_mut(arguments).and_then(Self::of).map_err(|error| error.format(&mut tree))
     }
@@ -137,6 +138,7 @@ impl Cli {
     /// A command line that names a command, by a tree of that one. None if it does not parse: the whole tree says why, or shows help.
     pub(crate) fn named(arguments: &[OsString]) -> Option<Self> {
         let root = Global::augment_args(clap::Command::new("ic").disable_help_subcommand(true));
+        // Narrowed to one command: see `named`.
         let mut tree = Command::only(root, arguments.get(1..)?);
         Self::of(tree.try_get_matches_from_mut(arguments).ok()?).ok()
     }

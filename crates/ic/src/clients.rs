@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 ic_base::words! {
     /// A coding agent that calls `ic hook`.
     pub(crate) enum Client {
-        /// Claude Code.
+        /// Claude Code: its hooks are entries of its settings, and its format of payloads is the one that the others are translated into.
         ClaudeCode = "claude-code",
-        /// Codex.
+        /// Codex: its payloads are those of Claude Code, with `turn_id`.
         Codex = "codex",
-        /// Gemini CLI.
+        /// Gemini CLI: its events have names of their own, and it has none for subagents.
         Gemini = "gemini",
         /// Copilot CLI. It reads hooks in the format of Claude Code, those that Claude Code itself is given included.
         Copilot = "copilot",
@@ -36,16 +36,16 @@ pub(crate) enum Occasion {
     BeforeCall,
     /// The agent has used a tool.
     AfterCall,
-    /// The agent stopped.
+    /// The agent stopped, and waits for the next prompt.
     Stops,
-    /// A subagent stopped.
+    /// A subagent stopped, and its result goes back to the agent that began it.
     SubagentStops,
     /// The session is over.
     SessionEnds,
 }
 
 impl Occasion {
-    /// Whether the tree is looked at.
+    /// Whether the tree is captured at this event. `may_write`: whether the tool of the call may change files.
     pub(crate) fn looks(self, may_write: bool) -> bool {
         match self {
             Self::SessionBegins => false,
@@ -56,7 +56,7 @@ impl Occasion {
 }
 
 impl Client {
-    /// The events that are asked for, in the order in which they come.
+    /// The events that its hooks are configured for, in the order in which they come, each with its meaning here.
     pub(crate) fn events(self) -> &'static [(&'static str, Occasion)] {
         use Occasion as O;
         match self {
@@ -90,13 +90,14 @@ impl Client {
         }
     }
 
-    /// Whose payload this is: what is configured in the format of Claude Code is called by Codex and Copilot, too, where they load the
-    /// same plugin or, as Copilot does, the same settings.
+    /// The client that really sent a payload: Codex and Copilot load a plugin in the format of Claude Code, and Copilot reads the settings
+    /// of Claude Code, too. Their hooks then call `ic hook claude-code`.
     pub(crate) fn speaking(self, payload: &Value) -> Self {
         let transcript = payload["transcript_path"].as_str();
         let is_rollout = transcript
             .and_then(|path| path.rsplit('/').next())
             .is_some_and(|name| name.starts_with("rollout-"));
+        // Copilot sends a timestamp, and a path of its own or none. Claude Code sends neither.
         let is_copilots = transcript.is_none_or(|path| path.contains("/.copilot/"));
         match self {
             Self::ClaudeCode if is_rollout || payload["turn_id"].is_string() => Self::Codex,
@@ -105,7 +106,8 @@ impl Client {
         }
     }
 
-    /// A payload with the keys of Claude Code, whatever the client's own format calls them, and with the session that a person speaks to.
+    /// The payload with the keys of Claude Code, whatever the client's own format calls them. A subagent's `session_id` becomes its
+    /// parent's.
     pub(crate) fn spelled(self, mut payload: Value) -> Value {
         if self != Self::Copilot {
             return payload;
@@ -131,7 +133,7 @@ impl Client {
         payload
     }
 
-    /// What an event of this name is; `None` for one that is let through.
+    /// The meaning of an event with this name; `None`: the event is ignored.
     pub(crate) fn occasion(self, event: &str) -> Option<Occasion> {
         let event = match (self, event) {
             // The names of its own format.
@@ -169,25 +171,25 @@ impl Client {
                     "permissionDecisionReason": reason,
                 },
             }),
-            // Our script throws it.
+            // The script that we install throws it as an error, which refuses the call.
             Self::OpenCode => json!({ "refuse": reason }),
         }
     }
 
-    /// Whether a hook can hold its agent's stop back.
+    /// Whether a hook can keep its agent from stopping.
     pub(crate) fn can_hold(self) -> bool {
         self != Self::OpenCode
     }
 
-    /// The answer that lets an agent continue which was about to stop; its reason reaches the model.
+    /// The answer that makes an agent continue instead of stopping; the model reads the reason.
     pub(crate) fn hold(self, reason: &str) -> Value {
         let decision = if self == Self::Gemini { "deny" } else { "block" };
         json!({ "decision": decision, "reason": reason })
     }
 
-    /// The answer that lets the person decide about a tool call; `None`: the client asks nobody because a hook says so.
+    /// The answer that lets the person decide about a tool call; `None`: a hook of this client cannot ask the person.
     pub(crate) fn ask(self, reason: &str) -> Option<Value> {
-        // Codex and Gemini know only yes and no; Copilot's and OpenCode's hooks, too.
+        // The hooks of all others know only yes and no.
         (self == Self::ClaudeCode).then(|| {
             json!({ "hookSpecificOutput": {
                 "hookEventName": "PreToolUse",
@@ -202,13 +204,14 @@ impl Client {
         json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": text } })
     }
 
-    /// Whether what is told at a session's beginning stays apart from what the person types.
+    /// Whether text of a hook at the beginning of a session stays apart from the prompt.
     pub(crate) fn listens_at_begin(self) -> bool {
-        // Called with a prompt, Gemini puts it before that: `/name` is no command any more then.
+        // Gemini puts that text before a prompt that it was started with, so that a prompt `/name` would not be read as a command.
         matches!(self, Self::ClaudeCode | Self::Codex)
     }
 
-    /// Whether its model reads what a hook adds to a prompt. Where it does not, the next tool call is refused once to say it.
+    /// Whether the model reads what a hook adds to a prompt. Where it does not, the next tool call is refused once, with that text as the
+    /// reason.
     pub(crate) fn listens_at_prompts(self) -> bool {
         !matches!(self, Self::Copilot | Self::OpenCode)
     }
@@ -218,22 +221,22 @@ impl Client {
         self == Self::OpenCode
     }
 
-    /// The variable with which its shell names its session.
+    /// The environment variable that holds the session's id in its shell; `None`: the client sets none.
     pub(crate) fn shell_variable(self) -> Option<&'static str> {
         match self {
             Self::ClaudeCode => Some("CLAUDE_CODE_SESSION_ID"),
             Self::Codex => Some("CODEX_THREAD_ID"),
             Self::Gemini => None,
             Self::Copilot => Some("COPILOT_AGENT_SESSION_ID"),
-            // Our script sets it.
+            // The script that we install sets it.
             Self::OpenCode => Some("IC_OPENCODE_SESSION"),
         }
     }
 
-    /// Its file of hooks: of a project, and of a person below the home directory.
+    /// The files of its hooks, relative: the first to the project, the second to the home directory.
     pub(crate) fn settings(self) -> [&'static str; 2] {
         match self {
-            // The project's file that git does not share: it names a program by its place on this machine.
+            // The settings that git does not share, because the entry names this program by its path on this machine.
             Self::ClaudeCode => [".claude/settings.local.json", ".claude/settings.json"],
             Self::Codex => [".codex/hooks.json", ".codex/hooks.json"],
             Self::Gemini => [".gemini/settings.json", ".gemini/settings.json"],
@@ -242,28 +245,29 @@ impl Client {
         }
     }
 
-    /// Its file of MCP servers: of a project, and of a person below the home directory.
+    /// The files of its MCP servers, relative: the first to the project, the second to the home directory.
     pub(crate) fn servers(self) -> [&'static str; 2] {
         match self {
             Self::ClaudeCode => [".mcp.json", ".claude.json"],
             Self::Codex => [".codex/config.toml", ".codex/config.toml"],
-            // The file of its hooks, too.
+            // The same file as that of its hooks.
             Self::Gemini => [".gemini/settings.json", ".gemini/settings.json"],
             Self::Copilot => [".github/mcp.json", ".copilot/mcp-config.json"],
             Self::OpenCode => ["opencode.json", ".config/opencode/opencode.json"],
         }
     }
 
-    /// How long a capture in a hook of this event may take: what is left of the client's wait is for the record, and for a busy machine.
+    /// How long a capture in a hook of this event may take: four fifths of the client's limit. The rest is for the record, and for a busy
+    /// machine.
     pub(crate) fn capture_limit(self, event: &str) -> Duration {
         let unit = if self == Self::Gemini { Duration::from_millis(1) } else { Duration::from_secs(1) };
         unit * self.timeout(event) * 4 / 5
     }
 
-    /// How long it waits for a hook of this event, in its own unit.
+    /// How long the client waits for a hook of this event: milliseconds for Gemini, seconds for all others.
     pub(crate) fn timeout(self, event: &str) -> u32 {
         match self {
-            // More is cut to that, with a warning at every start.
+            // Codex cuts a longer limit to 3 seconds, and warns of it at every start.
             Self::Codex if event == "SessionEnd" => 3,
             Self::ClaudeCode | Self::Codex | Self::Copilot | Self::OpenCode => 30,
             Self::Gemini => 30_000,

@@ -1,18 +1,18 @@
-//! One file per verb: its arguments, one library call, its view.
+//! The verbs, one file each: its arguments, one call of a library crate, one view.
 
-/// What is run once it is parsed.
+/// A verb that was parsed, and can be run.
 pub(crate) trait Run {
     fn run(&self, session: &mut Session) -> Result<Exit>;
 }
 
-/// The verbs of a noun: what clap parses, each run by its own `run`.
+/// Declares the verbs of a noun: an enum that clap parses, and that runs each verb by its own `run`.
 macro_rules! verbs {
     ($(#[$meta:meta])* pub(crate) enum $name:ident {
         $($(#[$about:meta])* $verb:ident($arguments:ty),)+
     }) => {
         $(#[$meta])*
         #[derive(Debug, clap::Subcommand)]
-        // The arguments of a verb are built when it is named: those of all of them take longer than a query.
+        // The arguments of a verb are built only when it is named: building those of all verbs takes longer than a query.
         #[command(defer = true)]
         pub(crate) enum $name {
             $($(#[$about])* $verb($arguments),)+

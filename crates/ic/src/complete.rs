@@ -1,8 +1,8 @@
-//! What can stand at the cursor: the answer to a shell that completes a command line.
+//! Answers a shell that completes a command line: what can stand at its cursor.
 //!
-//! The scripts of `ic completions` call the program again with `IC_COMPLETE=SHELL` and what was typed. The answer is a candidate a
-//! line; whatever goes wrong is an empty answer, for nobody who presses a key wants an error. A ledger is only looked at: none is
-//! made, none is migrated, and no more of it is read than a person can choose from.
+//! The scripts of `ic completions` call the program again with `IC_COMPLETE=SHELL` and what was typed. The answer is one candidate a line.
+//! Every error is an empty answer, because a message would land in the middle of the person's line. A ledger is only read: none is created
+//! or migrated, and no more of it is read than a person can choose from.
 
 mod bash;
 mod files;
@@ -25,9 +25,9 @@ use position::Position;
 /// One thing that can stand at the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Candidate {
-    /// The whole word.
+    /// The whole word at the cursor, not only the part that is missing.
     value: OsString,
-    /// What it is, on one line; may be empty.
+    /// Its description, on one line; empty if it needs none.
     about: String,
 }
 
@@ -36,21 +36,21 @@ impl Candidate {
         Self { value: value.into(), about: about.into() }
     }
 
-    /// The same behind what stands before it in the word: `--layer=` or `git,`.
+    /// The same candidate with the part of the word before it: `--layer=` or `git,`.
     fn behind(self, before: &OsStr) -> Self {
         let mut value = before.to_owned();
         value.push(&self.value);
         Self { value, ..self }
     }
 
-    /// Whether a shell can be told of it: a line is one candidate, a tab ends its value, and the shell shows it as it is, so that a name
-    /// that steers the terminal or hides what it says is left to be typed.
+    /// Whether a shell can be told of it. A line is one candidate, a tab ends its value, and the shell prints it unescaped. So a name that
+    /// would steer the terminal or hide its own text is left for the person to type.
     fn can_be_shown(&self) -> bool {
         !String::from_utf8_lossy(self.value.as_bytes()).chars().any(ic_base::is_unsafe_to_show)
     }
 }
 
-/// Prints what can stand at the cursor. `arguments` are those of the shell's script, without the program's name.
+/// Prints the candidates. `arguments` are those of the shell's script, without the program's name.
 pub(crate) fn answer(shell: Shell, arguments: Vec<OsString>, environment: &Environment) {
     let lines = match shell {
         Shell::Bash => bash::answer(&arguments, environment),
@@ -63,11 +63,11 @@ pub(crate) fn answer(shell: Shell, arguments: Vec<OsString>, environment: &Envir
             Some(described(words, environment))
         }
     };
-    // A shell that went away wants no answer.
+    // Nothing to do if the shell has gone.
     let _ = std::io::stdout().lock().write_all(&lines.unwrap_or_default());
 }
 
-/// A line for each candidate: the word, and what it is after a tab. The last of `words` is the one that is being typed.
+/// A line for each candidate: the word, a tab, its description. The last of `words` is the one that is being typed.
 fn described(mut words: Vec<OsString>, environment: &Environment) -> Vec<u8> {
     let typed = words.pop().unwrap_or_default();
     let mut lines = Vec::new();
@@ -82,11 +82,12 @@ fn described(mut words: Vec<OsString>, environment: &Environment) -> Vec<u8> {
     lines
 }
 
-/// What can stand after `words` that begins with `typed`.
+/// The candidates after `words` that begin with `typed`.
 fn candidates(words: &[OsString], typed: &OsStr, environment: &Environment) -> Vec<Candidate> {
     let mut tree = Cli::command();
     tree.build();
     let mut found = Position::after(&tree, words).map(|at| all(&at, typed, environment)).unwrap_or_default();
+    // Filtered here for all kinds: the functions below may return more than what fits.
     found.retain(|c| c.value.as_bytes().starts_with(typed.as_bytes()) && c.can_be_shown());
     found
 }
@@ -96,6 +97,7 @@ fn all(at: &Position<'_>, typed: &OsStr, environment: &Environment) -> Vec<Candi
         return values::of(at, argument, typed, environment);
     }
     let bytes = typed.as_bytes();
+    // `--flag=value` is one word to most shells, so the candidates have to begin with the flag.
     let equals = bytes.iter().position(|byte| *byte == b'=');
     if let Some(end) = equals.filter(|_| !at.is_escaped && bytes.starts_with(b"--")) {
         let (flag, value) = bytes.split_at(end + 1);
@@ -113,7 +115,7 @@ fn all(at: &Position<'_>, typed: &OsStr, environment: &Environment) -> Vec<Candi
     match at.next_positional() {
         Some(argument) => values::of(at, argument, typed, environment),
         None if at.is_escaped => Vec::new(),
-        // Nothing else can come: the verb's own options, so that they need not be asked for by a dash.
+        // No positional is left: the verb's own options are offered without a dash, since nothing else can follow.
         None => {
             at.open_options().filter(|a| !a.is_global_set() && a.get_id() != "help").map(option).collect()
         }
@@ -124,7 +126,7 @@ fn all(at: &Position<'_>, typed: &OsStr, environment: &Environment) -> Vec<Candi
 fn verbs(at: &Position<'_>) -> Vec<Candidate> {
     at.command
         .get_subcommands()
-        // Every group has one; `ic help` is enough to be offered.
+        // Every group has a `help`; offering the one of `ic` is enough.
         .filter(|verb| !verb.is_hide_set() && (at.path.is_empty() || verb.get_name() != "help"))
         .map(|verb| Candidate::new(verb.get_name(), first_line(verb.get_about())))
         .collect()

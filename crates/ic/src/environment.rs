@@ -8,7 +8,8 @@ use std::time::Duration;
 use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS, Timestamp};
 use ic_store::faults::{Mode, turn_on};
 
-/// What the environment says.
+/// The settings that the environment holds.
+// Empty variables count as unset, except IC_DB, whose empty value is refused later.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Environment {
     /// `IC_DB`: the ledger's file, or the URL of one on a server.
@@ -23,7 +24,7 @@ pub(crate) struct Environment {
     pub(crate) dispatch: Option<OsString>,
     /// `IC_RUN`: the open run that the work of a coding agent's session belongs to.
     pub(crate) run: Option<OsString>,
-    /// The session of a coding agent in whose shell this is called: its client, and what that calls it.
+    /// The session of a coding agent in whose shell this process runs: the client, and the client's id of the session.
     pub(crate) session: Option<(&'static str, String)>,
     /// Whether an agent calls over MCP: set by the server, not read.
     pub(crate) is_mcp: bool,
@@ -34,7 +35,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Reads it, once.
+    /// Reads the environment, once, at the start of the process.
     pub(crate) fn read() -> Self {
         if TEST_HOOKS {
             arm_test_hooks();
@@ -51,6 +52,7 @@ impl Environment {
                 named.filter(|id| !id.is_empty()).map(|id| (client.as_str(), id))
             }),
             is_mcp: false,
+            // A value that is no number is ignored: a hook must not fail because of it.
             hook_limit: env::var("IC_HOOK_LIMIT").ok().and_then(|seconds| {
                 seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             }),
@@ -77,13 +79,14 @@ impl Environment {
 }
 
 impl Environment {
-    /// Whether a hook gives up soon on a server that does not answer. Tests that are about other things run where all is slow.
+    /// Whether a hook stops waiting early for a server that does not answer. Tests of other things turn it off, because their machine is
+    /// slow.
     pub(crate) fn has_little_patience() -> bool {
         !TEST_HOOKS || env::var_os("IC_TEST_PATIENT").is_none()
     }
 }
 
-/// The directory that a variable of a client names, where it keeps its own records.
+/// The directory that a variable of a client names, where the client keeps its own records; `None` if it is unset or empty.
 pub(crate) fn directory_in(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

@@ -1,13 +1,13 @@
-//! Exit codes, documented constants behind one exhaustive match.
+//! The exit codes, and the errors that lead to each.
 
 use ic_base::Kind;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done, or yes.
+    /// Done; for a question, yes.
     Done,
-    /// An expected no.
+    /// A no that a script expects, such as a gate that does not pass.
     No,
     /// A failure: I/O, corruption, busy past the timeout.
     Failure,
@@ -15,7 +15,7 @@ pub(crate) enum Exit {
     Usage,
     /// Partly done: the report on stdout names what is left.
     Partly,
-    /// Ended by Ctrl-C or a request to end, in good order: what was left can be done by the same call.
+    /// Ended by Ctrl-C or SIGTERM between two operations: the same call does the rest.
     Interrupted,
 }
 

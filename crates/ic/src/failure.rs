@@ -1,4 +1,4 @@
-//! Errors as a script or a person sees them, on stderr.
+//! Prints errors on standard error, as JSON for a script or as text for a person.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -32,7 +32,7 @@ struct ErrorBody<'a> {
     details: &'a Map<String, Value>,
 }
 
-/// Prints a diagnosis on stderr and returns the exit that its code stands for.
+/// Prints an error on standard error, and returns the exit that its code leads to.
 pub(crate) fn report(diagnosis: &Diagnosis, format: Format, quiet: bool) -> Exit {
     match format {
         Format::Json | Format::Jsonl => {
@@ -58,10 +58,10 @@ pub(crate) fn report(diagnosis: &Diagnosis, format: Format, quiet: bool) -> Exit
     Exit::from(diagnosis.kind())
 }
 
-/// Help and version texts go to stdout; everything else that the parser says is a usage error.
+/// Prints help and version texts on standard output; every other error of the parser is a usage error.
 pub(crate) fn report_parse_error(error: &clap::Error, arguments: &[OsString], format: Format) -> Exit {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        // Help that nobody reads to its end is no failure.
+        // A reader that closes the pipe before the end of the help has seen enough.
         let printed = error.print().or_else(|failed| match failed.kind() {
             io::ErrorKind::BrokenPipe => Ok(()),
             _ => Err(failed),
@@ -72,7 +72,7 @@ pub(crate) fn report_parse_error(error: &clap::Error, arguments: &[OsString], fo
     report(&diagnose(error, arguments), format, false)
 }
 
-/// What is wrong with a command line that could not be parsed.
+/// Explains a command line that could not be parsed.
 pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -91,7 +91,7 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
         [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
             .into_iter()
             .find_map(|kind| match error.get(kind)? {
-                // The parser names the nearest one last.
+                // Clap names the nearest suggestion last.
                 ContextValue::Strings(texts) => did_you_mean(texts.iter().rev().cloned().collect()),
                 ContextValue::String(text) => did_you_mean(vec![text.clone()]),
                 _ => None,
@@ -126,9 +126,9 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
     Diagnosis::new(code, message).hint(hint)
 }
 
-/// What a word is for that other tools have and we have not, or that is nearer to another one of ours than to the one that is meant.
+/// Explains a word that is a command of other tools, or that resembles another command of ours more than the right one.
 fn meant(arguments: &[OsString], word: &str) -> Option<String> {
-    // Below a noun its own verbs are nearest.
+    // After a noun, clap suggests the verbs of that noun, which are nearer.
     let is_first = arguments.iter().skip(1).find(|argument| !argument.as_bytes().starts_with(b"-"));
     if is_first.is_none_or(|first| first != word) {
         return (word == "checkpoint").then(|| "did you mean ic checkpoint?".to_owned());
@@ -137,7 +137,7 @@ fn meant(arguments: &[OsString], word: &str) -> Option<String> {
     did_you_mean(found.1.iter().map(|&command| command.to_owned()).collect())
 }
 
-/// Words of other tools, and what they are for here.
+/// Commands of other tools, with the commands here that do the same.
 const MEANT: &[(&str, &[&str])] = &[
     ("restore checkout", &["ic checkpoint restore", "ic undo"]),
     ("revert back reset rewind-to rollback-to", &["ic undo"]),
@@ -156,7 +156,7 @@ const MEANT: &[(&str, &[&str])] = &[
     ("doctor", &["ic hooks doctor", "ic health"]),
 ];
 
-/// A short flag of other tools: the long one of this verb that does it.
+/// Suggests the long flag of this verb for a short flag of other tools.
 fn short_flag(arguments: &[OsString], flag: Option<&str>) -> Option<String> {
     let long: &[&str] = match flag? {
         "-n" => &["limit", "dry-run", "name"],
@@ -178,17 +178,17 @@ fn short_flag(arguments: &[OsString], flag: Option<&str>) -> Option<String> {
     long.iter().find(is_known).map(|name| format!("did you mean --{name}?"))
 }
 
-/// What can follow the nouns that were given, before the `unknown` word: `possible commands: create, list, ...`.
+/// The commands that can follow the given nouns, before the `unknown` word: `possible commands: create, list, ...`.
 fn possible_commands(arguments: &[OsString], unknown: Option<&str>) -> String {
     let tree = whole_tree();
     let known = arguments.iter().take_while(|argument| unknown.is_none_or(|word| *argument != word));
-    // What is asked about a command is not below the command that is asked.
+    // `help` stands before the command that it explains, so it is no part of the path.
     let known = known.filter(|argument| *argument != "help");
     let names: Vec<&str> = innermost(&tree, known).get_subcommands().map(Command::get_name).collect();
     format!("possible commands: {}", names.join(", "))
 }
 
-/// The commands of this name that stand below some noun, if there are few; the help of all counts as none.
+/// Suggests the commands with this name below some noun, if there are few; `help`, which is below every noun, is not suggested.
 fn elsewhere(unknown: Option<&str>) -> Option<String> {
     const FEW: usize = 3;
     let tree = whole_tree();
@@ -197,7 +197,7 @@ fn elsewhere(unknown: Option<&str>) -> Option<String> {
     if found.len() > FEW { None } else { did_you_mean(found) }
 }
 
-/// `did you mean a, b, or c?`, the nearest first; `None` where there is nothing near.
+/// `did you mean a, b, or c?`, the nearest first; `None` if `near` is empty.
 fn did_you_mean(mut near: Vec<String>) -> Option<String> {
     let last = near.pop()?;
     Some(match near.as_slice() {
@@ -217,7 +217,7 @@ fn collect(command: &Command, path: &str, name: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The first example of the verb that was named, without what it says about it.
+/// The first example in the help of the verb that was named, without its explanation.
 fn example(arguments: &[OsString]) -> Option<String> {
     let tree = whole_tree();
     let help = innermost(&tree, arguments.iter()).get_after_help()?.to_string();
@@ -225,7 +225,7 @@ fn example(arguments: &[OsString]) -> Option<String> {
     Some(line.split("   ").next().unwrap_or(line).to_owned())
 }
 
-/// Where a flag is unknown, and the verb takes what it stands for by its place: how it is written.
+/// For an unknown flag that has the name of a positional argument: how that argument is written.
 fn without_flag(arguments: &[OsString], flag: Option<&str>) -> Option<String> {
     let name = flag?.strip_prefix("--")?;
     let tree = whole_tree();
@@ -240,7 +240,7 @@ fn whole_tree() -> Command {
     tree
 }
 
-/// The command that these words lead to.
+/// The innermost command that these words lead to; words that name none are skipped.
 fn innermost(tree: &Command, words: impl Iterator<Item = impl AsRef<OsStr>>) -> &Command {
     let mut command = tree;
     for word in words.skip(1) {
@@ -272,6 +272,6 @@ fn first_sentence(text: &str) -> String {
 
 fn print_line(line: &str) {
     use std::io::Write;
-    // With stderr gone there is nobody left to tell.
+    // With stderr closed the error reaches no person; the exit code still tells it.
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }

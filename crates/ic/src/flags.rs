@@ -1,4 +1,4 @@
-//! Flags that more than one verb has.
+//! Flags that several verbs share, and the checks of their values.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use ic_base::mask::mask;
 use ic_base::{Code, Diagnosis};
 
-/// Flags that stand anywhere, and may be repeated: the parser knows of each level of a line for itself, and takes the innermost. That all say the
-/// same is seen by [`require_agreement`].
+/// Flags that may stand anywhere on the line, and may be repeated. The parser reads each level of the line by itself, and takes the
+/// innermost value; [`require_agreement`] checks that all are equal.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
@@ -39,7 +39,7 @@ pub(crate) struct Global {
     /// The same as --format json
     #[arg(long, global = true, overrides_with = "json", hide_short_help = true)]
     pub(crate) json: bool,
-    /// Indent JSON
+    /// Indent JSON by two spaces
     #[arg(long, global = true, overrides_with = "pretty", hide_short_help = true)]
     pub(crate) pretty: bool,
     /// How long to wait for other writers, as in 500ms
@@ -53,9 +53,9 @@ pub(crate) struct Global {
     pub(crate) verbose: bool,
 }
 
-/// Refuses a line that gives a global option two values, at whichever places: neither is guessed. `--json` is `--format json`.
+/// Refuses a line that gives a global option two different values, wherever they stand. `--json` counts as `--format json`.
 ///
-/// Errors: `usage`. The line was parsed before, so what begins with a dash is an option, and what an option asks for is there.
+/// Errors: `usage`. The line was parsed before, so a word that begins with a dash is an option, and no value is missing.
 pub(crate) fn require_agreement(arguments: &[OsString]) -> ic_base::Result<()> {
     let mut given: Vec<(&str, OsString)> = Vec::new();
     let mut rest = arguments.iter().skip(1).take_while(|argument| *argument != "--");
@@ -75,7 +75,7 @@ pub(crate) fn require_agreement(arguments: &[OsString]) -> ic_base::Result<()> {
     Ok(())
 }
 
-/// A global option that has a value, and its value: in the same word, or the next of the line.
+/// A global option with its value, which is in the same word or in the next one; `None` for any other word.
 fn valued<'a>(
     argument: &OsStr,
     rest: &mut impl Iterator<Item = &'a OsString>,
@@ -92,7 +92,7 @@ fn valued<'a>(
             _ => {}
         }
     }
-    // One dash: letters that want no value, and C, which wants what follows it.
+    // A single dash: letters without values, then perhaps C, whose value is the rest of the word or the next word.
     let letters = bytes.strip_prefix(b"-").filter(|letters| !letters.starts_with(b"-"))?;
     let at = letters.iter().position(|letter| *letter == b'C')?;
     match &letters[at + 1..] {
@@ -111,11 +111,11 @@ fn is_same(name: &str, one: &OsStr, other: &OsStr) -> bool {
 pub(crate) enum FormatFlag {
     /// Text on a terminal, JSON otherwise
     Auto,
-    /// One JSON document
+    /// One JSON document, also for a list
     Json,
     /// One JSON record per line
     Jsonl,
-    /// For people
+    /// Text for people, in colours on a terminal
     Text,
     /// A diagram: `run history` only
     Mermaid,
@@ -143,7 +143,7 @@ fn busy_timeout(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Takes one of these values by its word; each has its line in the help.
+/// Parses one of `values` by its word. Each has a line in the help, if its second part is not empty.
 pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
     word: fn(T) -> &'static str,
     values: &'static [(T, &'static str)],
@@ -158,7 +158,7 @@ pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
     })
 }
 
-/// Refuses what is no plan hash: that no plan has it says nothing about the plan.
+/// Checks that a text is a plan hash. Otherwise a typing error would be reported as a plan that has changed.
 pub(crate) fn plan_hash(text: &str) -> Result<String, String> {
     if (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Ok(text.to_owned());

@@ -1,4 +1,4 @@
-//! Which form the output takes.
+//! Chooses the form of the output: JSON, JSON Lines or text.
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -12,15 +12,15 @@ use crate::flags::{FormatFlag, Global};
 /// The form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// One JSON document.
+    /// One JSON document: a record, or an array of them.
     Json,
     /// One JSON record a line.
     Jsonl,
-    /// For people.
+    /// Text for people, in colours on a terminal.
     Text,
 }
 
-/// What flag and environment say of the form.
+/// The form that the flag and the environment ask for.
 #[derive(Debug, Clone)]
 pub(crate) struct FormatChoice {
     flag: Option<FormatFlag>,
@@ -49,12 +49,12 @@ impl FormatChoice {
         Self { flag, default: environment.format.clone() }
     }
 
-    /// Whether JSON was asked for in this very call: scalar verbs then print their record.
+    /// Whether a flag of this call asked for JSON: a verb that prints just a value then prints its record.
     pub(crate) fn json_was_asked_for(&self) -> bool {
         matches!(self.flag, Some(FormatFlag::Json | FormatFlag::Jsonl))
     }
 
-    /// Errors: `invalid_value` if `IC_FORMAT` is not a format (the flag is checked by the parser).
+    /// Errors: `invalid_value` if `IC_FORMAT` is no format. The parser has checked the flag.
     pub(crate) fn validate(&self) -> Result<()> {
         match &self.default {
             Some(value) if default(value).is_none() => Err(Diagnosis::new(
@@ -72,13 +72,13 @@ impl FormatChoice {
             FormatFlag::Auto if std::io::stdout().is_terminal() => Format::Text,
             FormatFlag::Auto | FormatFlag::Json => Format::Json,
             FormatFlag::Jsonl => Format::Jsonl,
-            // A diagram is text; which verb has one is known where the verbs are.
+            // The dispatcher of verbs refuses a diagram for every verb but `run history`.
             FormatFlag::Text | FormatFlag::Mermaid => Format::Text,
         }
     }
 }
 
-/// The format that a value of `IC_FORMAT` names, which every verb must have.
+/// The format that a value of `IC_FORMAT` names. `mermaid` is none, because most verbs cannot draw a diagram.
 fn default(text: &OsStr) -> Option<FormatFlag> {
     named(text).filter(|format| *format != FormatFlag::Mermaid)
 }

@@ -1,5 +1,5 @@
-//! Help as it is shown. The command tree says it all; a page of it is laid out here, for every verb alike, and only when help is
-//! asked for: a call that works pays nothing.
+//! Lays out help. The command tree has all texts; a page is laid out here, in the same way for every verb, and only when help is asked
+//! for, so that other calls take no longer.
 //!
 //! `-h` has what fits a screen. `--help` has everything, in the same compact columns: clap's own long form spends three lines on each
 //! option.
@@ -21,33 +21,33 @@ const PAGE: &str = "\
 
 Global options (--json, --db, -C, --quiet, ...): ic --help";
 
-/// How many examples `-h` shows: the rest would push the options off the screen.
+/// The most examples that `-h` shows: more would push the options off the screen.
 const FEW: usize = 3;
 
-/// The page that was asked for, if help was; any other error as it is.
+/// The page of help that was asked for; any other error is returned unchanged.
 pub(crate) fn page(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     if error.kind() != ErrorKind::DisplayHelp {
         return error;
     }
     let mut words = arguments.to_vec();
-    // `ic help run create` asks for the same page as `ic run create --help`, and clap lays out the first in its long form alone.
+    // `ic help run create` asks for the same page as `ic run create --help`, but clap has only its long form for that.
     let is_spelled = words.iter().any(|word| word == "-h" || word == "--help");
     if let Some(at) = words.iter().position(|word| word == "help").filter(|_| !is_spelled) {
         words.remove(at);
         words.push("--help".into());
     }
     let is_full = words.iter().any(|word| word == "--help");
-    // Clap alone knows which verb the words lead to, so they are parsed again.
+    // Only clap knows which verb the words lead to, so they are parsed again, by the tree that is laid out.
     match tree(is_full).try_get_matches_from(words) {
         Err(page) if page.kind() == ErrorKind::DisplayHelp => page,
         _ => error,
     }
 }
 
-/// The command tree as help shows it: in full, or what `-h` has room for.
+/// The command tree as help shows it: with everything, or with what `-h` has room for.
 pub(crate) fn tree(is_full: bool) -> Command {
     let mut tree = Cli::command();
-    // Nouns know their verbs, and verbs the global options, only then.
+    // Only a built tree has the verbs of each noun, and the global options in each verb.
     tree.build();
     let tree = tree.help_template(cli::first_page(is_full)).mut_subcommands(|verb| laid_out(verb, is_full));
     in_columns(tree.mut_args(|argument| argument.hide_short_help(false)), is_full)
@@ -72,14 +72,14 @@ fn laid_out(verb: Command, is_full: bool) -> Command {
     in_columns(verb, is_full)
 }
 
-/// Leaves nothing for which clap would choose its long form; in full, what that form alone shows is said in the short one.
+/// Moves every long text into the short one, because clap lays out a page in its spacious long form as soon as it finds one.
 fn in_columns(command: Command, is_full: bool) -> Command {
     let about = command.get_long_about().filter(|_| is_full).or(command.get_about()).cloned();
     command.about(Resettable::from(about)).long_about(Resettable::Reset).mut_args(|argument| {
         let values = values(&argument);
         let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
         let long = argument.get_long_help().map(ToString::to_string).filter(|_| is_full).unwrap_or(help);
-        // The width of a column that clap wraps is not known here: a value and its meaning make one line.
+        // Clap wraps the column at a width that is not known here, so each value and its meaning are a line of their own.
         let long = if is_full { [vec![long], values.clone()].concat().join("\n") } else { long };
         let argument = argument.help(long).long_help(Resettable::Reset);
         let is_help = matches!(argument.get_action(), ArgAction::Help);
@@ -88,7 +88,7 @@ fn in_columns(command: Command, is_full: bool) -> Command {
     })
 }
 
-/// `- json: One JSON document`, for each value that has a meaning of its own.
+/// A line such as `- json: One JSON document` for each value, if all of them have a meaning to tell.
 fn values(argument: &Arg) -> Vec<String> {
     if !argument.get_action().takes_values() || argument.is_hide_possible_values_set() {
         return Vec::new();
@@ -99,7 +99,7 @@ fn values(argument: &Arg) -> Vec<String> {
     shown.map(meaning).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Paragraphs of one line each, for clap to wrap: the source breaks lines where its own width ends.
+/// Joins the lines of each paragraph, so that clap can wrap it: the source breaks them at its own width.
 fn unwrapped(text: &str) -> String {
     let paragraphs = text.split("\n\n").map(|p| p.lines().map(str::trim).collect::<Vec<_>>().join(" "));
     paragraphs.map(|p| p.trim().to_owned()).collect::<Vec<_>>().join("\n\n")

@@ -1,4 +1,4 @@
-//! `hooks.log`: what hooks did, a line each, beside the ledger. It is bounded, and only ever read by `ic hooks doctor`.
+//! `hooks.log`: one line for each call of a hook, beside the ledger. Its size is bounded, and only `ic hooks doctor` reads it.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,7 +12,7 @@ use ic_worktree::{LEFT_OUT, is_left_out_for};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-/// The file is begun anew with its newer half when it is longer.
+/// A longer file, in bytes, is replaced by its newer half.
 const LONGEST: u64 = 512 * 1024;
 
 /// One call of a hook.
@@ -20,16 +20,16 @@ const LONGEST: u64 = 512 * 1024;
 pub(crate) struct Line {
     /// When it ended, in milliseconds since 1970.
     pub(crate) at: i64,
-    /// The client.
+    /// The client that called, as `claude-code`.
     pub(crate) client: String,
-    /// Its event.
+    /// The client's name of the event.
     pub(crate) event: String,
-    /// How long it took.
+    /// How long the hook took, in milliseconds.
     pub(crate) ms: u64,
-    /// The code of what went wrong.
+    /// The code of the error or warning; `None` if all went well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<String>,
-    /// What went wrong.
+    /// The message of that error or warning, in one short line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
 }
@@ -46,33 +46,33 @@ impl Line {
         }
     }
 
-    /// The same, with what went wrong. What is said first stays, save a note beside a failure.
+    /// The same with an error or warning. The first one stays, unless it is only a note and this one is not.
     pub(crate) fn saying(self, code: &str, message: &str) -> Self {
-        // A line has little room: of what was left out, the names are what is kept.
+        // A line has little room: of files that were left out, it keeps the names.
         let message = title(message.strip_prefix(LEFT_OUT).unwrap_or(message));
         let said = Self { code: Some(code.to_owned()), message: Some(message), ..self.clone() };
         if self.code.is_none() || self.is_note() && !said.is_note() { said } else { self }
     }
 
-    /// Whether nothing failed: what is said is so by a rule.
+    /// Whether nothing failed: files were left out of a capture by a rule.
     pub(crate) fn is_note(&self) -> bool {
         let is_unread =
             self.message.as_ref().is_some_and(|message| is_left_out_for(message, Reason::Unreadable));
         self.code.as_deref() == Some("left_out") && !is_unread
     }
 
-    /// Of a note, what is left out.
+    /// The names of the files that were left out, if this is a note.
     pub(crate) fn left_out(&self) -> &str {
         self.message.as_deref().unwrap_or_default()
     }
 
-    /// When it ended.
+    /// When the hook ended, by this machine's clock.
     pub(crate) fn ended_at(&self) -> Timestamp {
         Timestamp(self.at)
     }
 }
 
-/// Adds a line. What cannot be written is lost: an agent is not held up for it.
+/// Adds a line. If it cannot be written it is lost, because an agent waits.
 pub(crate) fn append(store: &Path, line: &Line) {
     let path = store.join("hooks.log");
     if fs::metadata(&path).is_ok_and(|found| found.len() > LONGEST) {
@@ -82,6 +82,7 @@ pub(crate) fn append(store: &Path, line: &Line) {
             .filter_map(|line| serde_json::to_string(line).ok())
             .map(|line| line + "\n")
             .collect();
+        // Lines that other hooks write until the rename are lost: the log is for people, and not worth a lock.
         let fresh = store.join("hooks.log.new");
         if fs::write(&fresh, text).is_ok() {
             let _ = fs::rename(&fresh, &path);
@@ -89,8 +90,8 @@ pub(crate) fn append(store: &Path, line: &Line) {
     }
     let Ok(mut text) = serde_json::to_vec(line) else { return };
     text.push(b'\n');
-    // One write at the end of the file: lines of hooks that run at once do not mix.
-    // What lies there in its place is neither waited for nor followed.
+    // One write at the end of the file: lines of hooks that run at the same time do not mix.
+    // A link in its place is not followed, and opening a pipe does not block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut how = File::options();
     how.create(true).append(true).mode(0o600).custom_flags(flags.bits().cast_signed());
@@ -101,7 +102,7 @@ pub(crate) fn append(store: &Path, line: &Line) {
     }
 }
 
-/// The lines, oldest first. What is no line of ours is passed over.
+/// The lines, oldest first. Lines that ic did not write are skipped.
 pub(crate) fn read(store: &Path) -> Vec<Line> {
     let text = fs::read(store.join("hooks.log")).unwrap_or_default();
     let lines = text.split(|byte| *byte == b'\n');

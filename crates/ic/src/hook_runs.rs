@@ -1,5 +1,5 @@
-//! Hooks that capture and have not ended: a small file each beside the ledger, locked as long as its process lives. One that is not locked is of
-//! a hook that was killed, mostly by its client's limit: the next hook moves it into `hooks.log`.
+//! Hooks that capture and have not ended: a small file each beside the ledger, locked while its process lives. A file that is not locked is
+//! left from a hook that was killed, mostly by its client's limit: the next hook moves it into `hooks.log`.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -14,13 +14,13 @@ use crate::environment::Environment;
 use crate::hook_log::{self, Line};
 use crate::text::{counted, plain};
 
-/// The code of a hook that began and did not end.
+/// The code of a hook that began and was killed before it ended.
 pub(crate) const CUT_OFF: &str = "hook_cut_off";
 
-/// So often a hook says that it still runs: as exactly it is known when it was killed.
+/// How often a running hook updates its file: the time of its death is known as exactly as this.
 const BEAT: Duration = Duration::from_millis(250);
 
-/// What a file is called until it is locked: one that lies there so was left within microseconds.
+/// The extension of a file that is not locked yet. A crash within these microseconds leaves it, and it is ignored.
 const NEW: &str = "new";
 
 /// The file of a hook that runs, removed when it ends.
@@ -30,7 +30,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Writes down that a hook begins, and what became of those before it. Where it cannot be written nothing is known of it; that stops no agent.
+    /// Writes down that a hook begins, and settles those that were killed before. `None` if it cannot be written: that stops no agent.
     pub(crate) fn begin(store: &Path, line: &Line) -> Option<Self> {
         settle(store);
         let directory = directory(store);
@@ -43,7 +43,7 @@ impl Run {
         wait(&file, Mode::Exclusive, Duration::ZERO).ok()?.then_some(())?;
         fs::rename(&new, &path).ok()?;
         if let Ok(beating) = file.try_clone() {
-            // It ends with the process.
+            // The thread ends with the process; the file's time is then that of the last beat.
             let _ = std::thread::Builder::new().spawn(move || beat(&beating));
         }
         Some(Self { path, _file: file })
@@ -65,14 +65,14 @@ fn beat(file: &File) {
     }
 }
 
-/// The hooks that began and did not end, as far as the log does not have them, oldest first.
+/// The hooks that were killed and are not in the log yet, oldest first.
 pub(crate) fn cut_off(store: &Path) -> Vec<Line> {
     let mut lines: Vec<Line> = of_the_dead(store).map(|(_, line, _)| line).collect();
     lines.sort_by_key(|line| line.at);
     lines
 }
 
-/// What is said where hooks were killed or their captures cut off within a day; `None`: none was.
+/// A warning if hooks were killed within the last 24 hours; `None` if none was.
 pub(crate) fn said_lately(store: &Path, now: Timestamp) -> Option<String> {
     const LATELY: i64 = 24 * 60 * 60 * 1000;
     let mut lines = hook_log::read(store);
@@ -90,7 +90,7 @@ pub(crate) fn said_lately(store: &Path, now: Timestamp) -> Option<String> {
 /// Moves the hooks that began and did not end into the log.
 fn settle(store: &Path) {
     for (path, line, _owner) in of_the_dead(store) {
-        // Held until it is gone: of two that find it, one writes it down.
+        // The lock is held until the file is gone: of two hooks that find it, only one writes it down.
         if fs::remove_file(&path).is_ok() {
             hook_log::append(store, &line);
         }
@@ -103,11 +103,12 @@ fn directory(store: &Path) -> PathBuf {
 
 fn of_the_dead(store: &Path) -> impl Iterator<Item = (PathBuf, Line, File)> {
     let entries = fs::read_dir(directory(store)).into_iter().flatten().flatten();
+    // Files with an extension are not locked yet, and their owners are still writing them.
     let paths = entries.map(|entry| entry.path()).filter(|path| path.extension().is_none());
     paths.filter_map(|path| {
         let file = File::open(&path).ok()?;
         wait(&file, Mode::Exclusive, Duration::ZERO).ok()?.then_some(())?;
-        // Another one may have moved it into the log while we waited.
+        // Another hook may have moved it into the log between the listing and this lock.
         let line = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
         let beat = file.metadata().ok()?.modified().ok()?;
         Some((path, ended(line, beat), file))
@@ -118,7 +119,7 @@ fn at(millis: i64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs())
 }
 
-/// The line of a hook that was killed: `at` was when it began.
+/// The line of a hook that was killed; `line.at` was when it began, and becomes when it ended.
 fn ended(line: Line, beat: SystemTime) -> Line {
     let took = beat.duration_since(at(line.at)).unwrap_or_default();
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);

@@ -1,9 +1,9 @@
-//! `unsent.jsonl`: what hooks could not tell the server of the ledger, an event a line, in the project's own store.
+//! `unsent.jsonl`: events that hooks could not record on the ledger's server, one a line, in the project's own store.
 //!
-//! A line is on the disk before the hook ends, because nothing else remembers it. The file is bounded: of what comes beyond, the number is
-//! kept, as the length of `unsent.more`. The next hook that reaches the server records the lines in their order. How many it has recorded
-//! stands in `unsent.done` after each, so that one that is killed repeats one line at most, which the ledger knows. Who writes or replays
-//! holds `unsent.lock`.
+//! A line is on the disk before the hook ends, because nothing else remembers it. The file is bounded: of the events beyond its limit only
+//! the number is kept, as the length of `unsent.more`. The next hook that reaches the server records the lines in their order. After each,
+//! it writes how many are recorded to `unsent.done`. So a hook that is killed repeats one line at most, which the ledger recognizes. A hook
+//! that writes or replays holds `unsent.lock`.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,7 +15,7 @@ use ic_base::Timestamp;
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 
-/// Some thousand events: more than a working day of an agent.
+/// In bytes: some thousand events, more than a working day of an agent.
 const LONGEST: u64 = 2 * 1024 * 1024;
 
 /// An event of a client that the ledger does not have, or has in part.
@@ -23,40 +23,40 @@ const LONGEST: u64 = 2 * 1024 * 1024;
 pub(crate) struct Unsent {
     /// When it came, in milliseconds since 1970.
     pub(crate) at: i64,
-    /// The client.
+    /// The client that told it, as `claude-code`.
     pub(crate) client: String,
-    /// Its event.
+    /// The client's name of the event.
     pub(crate) event: String,
     /// The top of the work tree that it is of.
     #[serde(default)]
     pub(crate) root: Option<PathBuf>,
-    /// Its session, as the client calls it.
+    /// The client's id of the session.
     pub(crate) session: Option<String>,
-    /// Its prompt, as the client calls it.
+    /// The client's id of the prompt, or the time of it.
     pub(crate) prompt: Option<String>,
-    /// What the prompt says: one short line, masked.
+    /// The beginning of the prompt: one short line, masked.
     pub(crate) title: Option<String>,
     /// The tool that was called.
     pub(crate) tool: Option<String>,
-    /// The call, as the client calls it.
+    /// The client's id of the call.
     pub(crate) call: Option<String>,
-    /// The code of what stood in the way.
+    /// The code of the error that kept it from being recorded.
     pub(crate) code: String,
 }
 
-/// What waits in a store.
+/// The events that wait in a store.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    /// The file.
+    /// The path of `unsent.jsonl`.
     pub(crate) file: PathBuf,
     /// The events in it, oldest first.
     pub(crate) events: Vec<Unsent>,
-    /// How many came that it had no room for.
+    /// How many more events came when it was full; they are lost.
     pub(crate) more: u64,
 }
 
 impl Waiting {
-    /// What is to be said of it; `None`: there is nothing.
+    /// The warning for people; `None` if no event waits.
     pub(crate) fn said(&self) -> Option<String> {
         let last = self.events.last()?;
         let count = self.events.len() as u64 + self.more;
@@ -72,18 +72,20 @@ impl Waiting {
 }
 
 fn open(path: &Path) -> Option<File> {
-    // What lies there in its place is neither waited for nor followed.
+    // A link in its place is not followed, and opening a pipe does not block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut how = File::options();
     how.create(true).append(true).mode(0o600).custom_flags(flags.bits().cast_signed());
     how.open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))
 }
 
-/// Keeps an event. What cannot be written is lost, and `hooks.log` names it: an agent is not held up for it.
+/// Keeps an event. If it cannot be written it is lost, and `hooks.log` names it, because an agent waits.
 pub(crate) fn keep(store: &Path, event: &Unsent) {
+    // Also without the lock, after [`PATIENCE`]: a line that is repeated or out of order is better than one that is lost.
     let _lock = lock(store);
     let path = store.join("unsent.jsonl");
     if fs::metadata(&path).is_ok_and(|found| found.len() >= LONGEST) {
+        // A byte for each: appending needs no read, so that two hooks at the same time count both.
         if let Some(mut file) = open(&store.join("unsent.more")) {
             let _ = file.write_all(b".");
         }
@@ -91,13 +93,13 @@ pub(crate) fn keep(store: &Path, event: &Unsent) {
     }
     let Ok(mut text) = serde_json::to_vec(event) else { return };
     text.push(b'\n');
-    // One write at the end of the file: lines of hooks that run at once do not mix.
+    // One write at the end of the file: lines of hooks that run at the same time do not mix.
     if let Some(mut file) = open(&path) {
         let _ = file.write_all(&text).and_then(|()| file.sync_data());
     }
 }
 
-/// What waits in a store. What is no line of ours is passed over.
+/// The events that wait in a store. Lines that ic did not write are skipped.
 pub(crate) fn read(store: &Path) -> Waiting {
     let file = store.join("unsent.jsonl");
     let text = fs::read(&file).unwrap_or_default();
@@ -107,14 +109,14 @@ pub(crate) fn read(store: &Path) -> Waiting {
     Waiting { file, events, more }
 }
 
-/// How many lines of a file are recorded; the first one tells which file.
+/// How many lines of a file are recorded. `first` is its first line: a progress of a file that was removed is not used for a new one.
 #[derive(Debug, Serialize, Deserialize)]
 struct Progress {
     first: String,
     count: usize,
 }
 
-/// What waits, taken by this process alone.
+/// The events that wait, locked for this process.
 #[derive(Debug)]
 pub(crate) struct Taken {
     store: PathBuf,
@@ -124,7 +126,7 @@ pub(crate) struct Taken {
     _lock: File,
 }
 
-/// So long another process that writes or replays is waited for.
+/// How long a hook waits for another process that writes or replays.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn lock(store: &Path) -> Option<File> {
@@ -139,7 +141,7 @@ fn lock(store: &Path) -> Option<File> {
     }
 }
 
-/// Takes what waits; `None`: nothing does, or another process has it.
+/// Locks and reads the events that wait; `None` if there are none, or another process has them.
 pub(crate) fn take(store: &Path) -> Option<Taken> {
     if !store.join("unsent.jsonl").is_file() {
         return None;
@@ -166,22 +168,22 @@ impl Taken {
         None
     }
 
-    /// Whether some of it was recorded before: a file in which no line is ours is left for who looks at it.
+    /// Whether some of it was recorded before. A file with no line of ours in it is left for a person to look at.
     pub(crate) fn is_begun(&self) -> bool {
         self.is_begun
     }
 
-    /// Notes that the oldest one is recorded.
+    /// Writes down that the oldest event is recorded.
     pub(crate) fn is_recorded(&mut self) {
         self.done += 1;
         let first = self.lines.first().cloned().unwrap_or_default();
         let Ok(text) = serde_json::to_vec(&Progress { first, count: self.done }) else { return };
         let (new, path) = (self.store.join("unsent.done.new"), self.store.join("unsent.done"));
-        // Whole or not at all: a part of it would say that nothing is recorded.
+        // Written whole and renamed: half a number would make the next hook record everything again.
         let _ = fs::write(&new, text).and_then(|()| fs::rename(new, path));
     }
 
-    /// Removes what is all recorded: the lines first, for a progress without them says nothing.
+    /// Removes the files when everything is recorded. The lines go first: `unsent.done` without them means nothing, but not the reverse.
     pub(crate) fn end(self) {
         for name in ["unsent.jsonl", "unsent.done"] {
             let _ = fs::remove_file(self.store.join(name));

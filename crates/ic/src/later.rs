@@ -1,6 +1,6 @@
-//! The verbs of a noun, built when the noun is named.
+//! Builds the verbs of a noun only when a call names that noun.
 //!
-//! A call names one noun. Building the arguments of all the others takes longer than anything else that `ic version` does.
+//! Building the arguments of all the others would take longer than everything else that `ic version` does.
 
 use std::ffi::OsString;
 
@@ -13,14 +13,14 @@ use crate::exit::Exit;
 use crate::named::Named;
 use crate::session::Session;
 
-/// The verbs `V` of a noun: parsed as `V` is, but the tree knows them only once the noun was named, or all of it is built
+/// The verbs `V` of a noun, parsed as `V` is. The tree has them only after the noun was named, or after all of it was built
 /// ([`clap::Command::build`]).
 #[derive(Debug)]
 pub(crate) struct Later<V>(pub(crate) V);
 
 impl<V: Subcommand> Later<V> {
     fn verbs(noun: Command) -> Command {
-        // What the noun is about is said where it is declared.
+        // The attributes of the noun stand at its variant in `Command`; those of `V` would replace them.
         let (about, long) = (noun.get_about().cloned(), noun.get_long_about().cloned());
         V::augment_subcommands(noun).about(Resettable::from(about)).long_about(Resettable::from(long))
     }

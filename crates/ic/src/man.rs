@@ -1,5 +1,5 @@
-//! The manual: a page for the program, for each group of verbs and for each verb. `clap_mangen` writes what the command tree says; the rest
-//! is here.
+//! Writes the manual: a page for the program, for each group of verbs and for each verb. `clap_mangen` renders what the command tree says;
+//! the rest is here.
 
 use clap::Command;
 use clap_mangen::Man;
@@ -7,7 +7,7 @@ use roff::{Inline, Roff, bold, italic, roman};
 
 use crate::examples;
 
-/// The day that pages carry: of the commit that a release was built from, else of the last change to this manual.
+/// The date on the pages: of the commit that a release was built from, else of the last change to the manual's own text.
 const DATE: &str = match option_env!("IC_BUILD_DATE") {
     Some(date) => date,
     None => "2026-11-23",
@@ -85,14 +85,14 @@ fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|verb| verb.get_name() != "help" && !verb.is_hide_set())
 }
 
-/// `ic-run-rollback`.
+/// The name of a page, as in `ic-run-rollback`.
 fn title(path: &[&Command]) -> String {
     path.iter().map(|command| command.get_name()).collect::<Vec<_>>().join("-")
 }
 
 fn page(path: &[&Command], command: &Command) -> String {
     let is_root = path.len() == 1;
-    // The same options on every page would hide those of the verb; the synopsis is the usage that `--help` shows.
+    // The global options are left out of each verb's page, where they would hide its own. The synopsis is the usage that `--help` shows.
     let usage = command.clone().render_usage().to_string();
     let shown = command
         .clone()
@@ -107,7 +107,7 @@ fn page(path: &[&Command], command: &Command) -> String {
         .source(format!("ic {}", env!("CARGO_PKG_VERSION")))
         .manual("ic manual");
     let mut text = Vec::new();
-    // Writing into memory does not fail.
+    // Writing into a `Vec` does not fail.
     let _ = man.render_title(&mut text);
     let _ = man.render_name_section(&mut text);
     let _ = man.render_synopsis_section(&mut text);
@@ -117,7 +117,7 @@ fn page(path: &[&Command], command: &Command) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// What clap does not know: examples as they are typed, and what is the same on every page.
+/// What clap does not know: the examples, and the sections that are the same on every page.
 fn rest(path: &[&Command], command: &Command) -> Roff {
     let mut page = Roff::new();
     let (examples, notes) = examples::parts(command);
@@ -164,10 +164,10 @@ fn tagged(page: &mut Roff, tag: &[Inline], meaning: &str) {
     page.control("TP", []).text(tag.to_vec()).text([roman(meaning.replace('`', ""))]);
 }
 
-/// What to read next: the groups that a verb is of, and the verbs beside it.
+/// The pages to read next: the groups above a command, and the verbs beside it.
 fn related(path: &[&Command]) -> Vec<Inline> {
     let mut related: Vec<Vec<Inline>> = (1..path.len()).map(|depth| reference(&path[..depth])).collect();
-    // The verbs of a noun are neighbours; nouns have little to do with each other.
+    // Verbs of one noun belong together; nouns do not, so they are not listed.
     if let [_, .., group, own] = path {
         let beside = verbs(group).filter(|verb| verb.get_name() != own.get_name());
         related.extend(beside.map(|verb| reference(&[&path[..path.len() - 1], &[verb]].concat())));
@@ -178,7 +178,7 @@ fn related(path: &[&Command]) -> Vec<Inline> {
     related.join(&roman(", "))
 }
 
-/// **ic-run-rollback**(1).
+/// A reference to another page, as in **ic-run-rollback**(1).
 fn reference(path: &[&Command]) -> Vec<Inline> {
     vec![bold(title(path)), roman("(1)")]
 }

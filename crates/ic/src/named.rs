@@ -1,4 +1,4 @@
-//! A call is parsed by a tree of the command that it names alone.
+//! Parses a call with a tree of only the command that it names.
 //!
 //! The whole tree copies every global option into each of its commands, which takes longer than a query.
 
@@ -6,12 +6,12 @@ use std::ffi::OsString;
 
 use clap::{Args, Command, Subcommand};
 
-/// What narrows a command to what `words` name, which are the words after its own name.
+/// A function that narrows a command to the part that `words`, those after its own name, lead to.
 pub(crate) type Only = fn(Command, words: &[OsString]) -> Command;
 
-/// A command of which no more than what a call names can be built. What it parses, the whole one parses as well, and to the same.
+/// A command that can be built with only the part that a call names. What that part parses, the whole command parses to the same value.
 pub(crate) trait Named {
-    /// `command`, with nothing below it but what `words` name. As it is, if they name nothing of it.
+    /// `command`, with nothing below it but what `words` lead to; unchanged if they name none of its verbs.
     fn only(command: Command, words: &[OsString]) -> Command;
 }
 
@@ -21,15 +21,17 @@ impl<A: Args> Named for A {
     }
 }
 
-/// [`Named::only`] of a noun with the verbs `V`; `narrow` has a function for each, in their order.
+/// [`Named::only`] for a noun with the verbs `V`; `narrow` has a function for each, in their order.
 pub(crate) fn only<V: Subcommand>(noun: Command, words: &[OsString], narrow: &[Only]) -> Command {
+    // The verbs are deferred, so this builds their names, and not their arguments.
     let mut all = V::augment_subcommands(Command::new(""));
-    // Options may stand before it. If the word is the value of one, what is left here does not parse.
+    // Options may stand before the verb. If this word is really the value of an option, the narrowed tree cannot parse the line, and the
+    // caller parses it again with the whole one.
     let verb = |word: &OsString| all.get_subcommands().position(|verb| word.as_os_str() == verb.get_name());
     let Some((at, place)) = words.iter().enumerate().find_map(|(at, word)| Some((at, verb(word)?))) else {
         return noun;
     };
     let verb = all.get_subcommands_mut().nth(place).map(std::mem::take).unwrap_or_default();
-    // What the noun would build is all of its verbs.
+    // Replaces the deferred build of the noun, which would add all of its verbs.
     noun.defer(|noun| noun).subcommand(narrow[place](verb, &words[at + 1..]))
 }

@@ -1,5 +1,5 @@
-//! Standard output: one document, or records one by one. A write that fails is not success; a reader that closed
-//! the pipe has seen enough, and that is not our failure.
+//! Standard output: one document, or records one by one. A write that fails is an error. A reader that closes the pipe has seen enough,
+//! which is no failure.
 
 mod capture;
 mod list;
@@ -29,27 +29,27 @@ use crate::text::{error_screen, path_text, plain, screen, style, wrapped};
 
 /// Standard output in the form that was asked for.
 pub(crate) struct Output {
-    /// The form.
+    /// The form in which everything is printed.
     pub(crate) format: Format,
-    /// Whether JSON was asked for in this very call.
+    /// Whether a flag of this call asked for JSON; `IC_FORMAT` and a pipe do not count.
     json_asked: bool,
     pretty: bool,
     quiet: bool,
     closed: bool,
-    /// It was a terminal that was closed: no script waits for an answer there.
+    /// Whether a terminal was closed: unlike behind a pipe, no script waits there for an answer.
     hung_up: bool,
-    /// Said once what was asked for is answered, in whatever form.
+    /// A warning that follows the answer, in whatever form.
     reservation: RefCell<Option<(Code, String)>>,
     scratch: Vec<u8>,
     writer: Box<dyn Write + Send>,
-    /// Where what is said goes instead, and what is said beside it.
+    /// Where everything goes instead of standard output and standard error, if the command runs within a server.
     capture: Option<Capture>,
 }
 
-/// What became of something printed.
+/// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// It was written.
+    /// Everything was handed to the operating system.
     Whole,
     /// The reader closed the pipe.
     Closed,
@@ -59,7 +59,7 @@ impl Output {
     pub(crate) fn new(choice: &FormatChoice, pretty: bool, quiet: bool) -> Self {
         let format = choice.resolve();
         let writer: Box<dyn Write + Send> = match (format, io::stdout().as_fd().try_clone_to_owned()) {
-            // Rust's own stdout is flushed at every line: too slow for a hundred thousand records.
+            // Rust's own stdout is flushed at every line, which is too slow for a hundred thousand records.
             (Format::Json | Format::Jsonl, Ok(fd)) => {
                 Box::new(BufWriter::with_capacity(64 * 1024, File::from(fd)))
             }
@@ -79,7 +79,7 @@ impl Output {
         }
     }
 
-    /// Output as JSON, kept for who runs the command.
+    /// Output as JSON into a capture, for a command that runs in this process.
     #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only the server runs commands"))]
     pub(crate) fn captured(capture: &Capture) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl Output {
         self.keep(text)
     }
 
-    /// Ends what was printed as JSON; who runs the command gets it for people, too.
+    /// Ends what was printed as JSON. A capture gets the text for people, too.
     fn keep(&mut self, text: impl FnOnce() -> String) -> Result<Exit> {
         if let Some(capture) = &self.capture {
             capture.keep(text());
@@ -152,7 +152,7 @@ impl Output {
             return self.scalar(&path_text(path), record);
         }
         let line = [ic_store::path_bytes(path), b"\n"].concat();
-        // A writer for text would take out what is not UTF-8.
+        // The writer for text replaces bytes that are not UTF-8.
         self.exact(|writer| writer.write_all(&line).while_doing(|| "writing to standard output".to_owned()))
     }
 
@@ -161,7 +161,7 @@ impl Output {
         List::new(self)
     }
 
-    /// Lets `write` print bytes as they are, in every form: nothing is taken out of them, whoever looks.
+    /// Lets `write` print exact bytes, in every form. Nothing is escaped, even on a terminal.
     pub(crate) fn exact(&mut self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Exit> {
         if let (None, Ok(fd)) = (&self.capture, io::stdout().as_fd().try_clone_to_owned()) {
             self.writer = Box::new(BufWriter::with_capacity(64 * 1024, File::from(fd)));
@@ -169,7 +169,7 @@ impl Output {
         let mut sink = Exact { output: self, failed: None };
         let result = write(&mut sink);
         match sink.failed.take() {
-            // The writer's own complaint would only say that its sink failed.
+            // The error of the writer itself would only say that its sink failed.
             Some(error) => Err(error),
             None if self.closed => Ok(Exit::Done),
             None => result.and_then(|()| self.done()),
@@ -201,26 +201,26 @@ impl Output {
         warnings.into_iter().for_each(|warning| self.warn(&warning.message));
     }
 
-    /// Prints a warning on stderr, for people; in JSON it stands in the record.
+    /// Prints a warning on stderr, for people; in JSON the record has it.
     pub(crate) fn warn(&self, message: &str) {
         if self.format == Format::Text {
             self.warn_beside_text(message);
         }
     }
 
-    /// As [`Self::warn`], beside a text that was asked for by a flag of its own: there is no JSON that could hold the warning.
+    /// As [`Self::warn`], for a verb that prints text even in the JSON form, so that no record could have the warning.
     pub(crate) fn warn_beside_text(&self, message: &str) {
         if let Some(capture) = &self.capture {
             capture.note(message);
         } else if !self.quiet {
             let (warn, reset) = (style::WARN.render(), style::WARN.render_reset());
-            // With stderr gone there is nobody left to warn.
+            // With stderr closed the warning reaches no person, and the call still succeeds.
             let text = format!("{warn}warning{reset}: {}", plain(message));
             let _ = writeln!(anstream::stderr().lock(), "{}", wrapped(text, error_screen()));
         }
     }
 
-    /// Prints a warning on stderr at once, also in JSON: `{"warning": {"code", "message"}}`. For a call that may never answer.
+    /// Prints a warning on stderr at once, in JSON as `{"warning": {"code", "message"}}`. For a call that may wait for ever.
     pub(crate) fn warn_now(&self, code: Code, message: &str) {
         if self.format == Format::Text || self.capture.is_some() {
             return self.warn_beside_text(message);
@@ -230,7 +230,7 @@ impl Output {
         }
     }
 
-    /// Prints the warnings of a verb that prints just a value. Its record would hold them, and is printed only if it was asked for.
+    /// Prints the warnings of a verb that prints just a value. Only the record has them, and that is printed only on request.
     pub(crate) fn warn_beside_value(&self, warnings: &[Warning]) {
         self.warn_all(warnings);
         let is_said = self.format == Format::Text || self.json_asked || self.quiet;
@@ -238,13 +238,14 @@ impl Output {
         unsaid.iter().map(|w| (w.code, &w.message)).for_each(|(code, message)| print_warning(code, message));
     }
 
-    /// Has a warning follow the answer, also in JSON, where it is a line on stderr: `{"warning": {"code", "message"}}`. A call that fails
-    /// has it in its error: [`Self::with_reservation`].
+    /// Prints a warning after the answer; in JSON as a line on stderr: `{"warning": {"code", "message"}}`. If the call fails, the error has
+    /// it instead: [`Self::with_reservation`].
     pub(crate) fn warn_after(&self, code: Code, message: String) {
         self.reservation.replace(Some((code, message)));
     }
 
-    /// A failure with what was to be said after the answer before its hint: what was not found may be in what is missing.
+    /// Puts the warning that would follow the answer into the hint of a failure: what was not found may be among the events that are
+    /// missing.
     pub(crate) fn with_reservation(&self, failure: Diagnosis) -> Diagnosis {
         let Some((code, message)) = self.reservation.take().filter(|(code, _)| *code != failure.code())
         else {
@@ -272,7 +273,7 @@ impl Output {
         self.write_scratch()
     }
 
-    /// Encodes a record into memory: many times faster than byte by byte into a writer.
+    /// Encodes a record in memory, which is many times faster than writing it piece by piece.
     fn encode(&mut self, record: &impl Serialize, pretty: bool) -> Result<()> {
         self.scratch.clear();
         let result = if pretty {
@@ -280,11 +281,12 @@ impl Output {
         } else {
             serde_json::to_writer(&mut self.scratch, record)
         };
+        // In every form of JSON, because a person may read it on a terminal.
         escape_controls(&mut self.scratch);
         self.note(result.map_err(io::Error::from))
     }
 
-    /// Indents what was encoded once more: within texts of JSON no line ends.
+    /// Indents the encoded record by one more level. No text in JSON contains a line break, so every line can be indented.
     fn indent(&mut self) {
         let lines = self.scratch.split(|byte| *byte == b'\n');
         self.scratch = lines.map(|line| [b"  ", line].concat()).collect::<Vec<_>>().join(&b'\n');
@@ -305,23 +307,25 @@ impl Output {
         self.note(result)
     }
 
-    /// What is printed whole ends well: so does what a reader has seen enough of.
+    /// Ends a list: a reader that closed the pipe has seen enough, which is no failure.
     fn done(&mut self) -> Result<Exit> {
         self.flush().map(|_| Exit::Done).map_err(lost)
     }
 
-    /// As [`Self::done`], of one record.
+    /// Ends one record: see [`Self::require_reader`].
     fn done_whole(&mut self) -> Result<Exit> {
         self.require_reader()?;
         self.done()
     }
 
-    /// Errors where a call wrote to the ledger and its answer had no reader: the answer has the id, and a script would continue without it.
+    /// Errors: `io_error` if the call wrote to the ledger and no reader took its answer. The answer has the id of what was made, and a
+    /// script would continue without it.
     fn require_reader(&mut self) -> Result<()> {
         if !ic_store::has_written() || self.capture.is_some() {
             return Ok(());
         }
         self.flush().map_err(lost)?;
+        // Without a standard output from the start, the caller wants no answer.
         if self.hung_up || !self.closed && !ic_closed_streams::had_no_output() {
             return Ok(());
         }
@@ -336,7 +340,7 @@ impl Output {
         Ok(if self.closed { Written::Closed } else { Written::Whole })
     }
 
-    /// Remembers that the reader is gone; any other failure is one.
+    /// Notes a closed pipe or terminal, which is no failure; any other error is one.
     fn note(&mut self, result: io::Result<()>) -> Result<()> {
         match result {
             Err(error) if error.kind() == ErrorKind::BrokenPipe || is_of_closed_terminal(&error) => {
@@ -349,13 +353,13 @@ impl Output {
     }
 }
 
-/// To call again would do it twice.
+/// An error after the work: the hint says so, because a second call would do it twice.
 fn lost(error: Diagnosis) -> Diagnosis {
     error.hint("only its output is lost, and what it did is done: see ic status")
 }
 
-/// Whether standard output is a terminal that was closed: its reader is gone, as that of a closed pipe is. A closed terminal no
-/// longer says that it is one; a file never is a device, and its failures are failures.
+/// Whether standard output is a terminal that was closed. Its writes fail with EIO, and it no longer says that it is a terminal. A file is
+/// no device, so that its EIO stays a failure.
 fn is_of_closed_terminal(error: &io::Error) -> bool {
     let is_device = || {
         let output = io::stdout().as_fd().try_clone_to_owned().map(File::from);
@@ -364,7 +368,7 @@ fn is_of_closed_terminal(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) && is_device()
 }
 
-/// Bytes as they are. A reader that is gone ends the writing, and is no failure.
+/// A sink for exact bytes. A closed reader ends the writing, and is no failure.
 struct Exact<'o> {
     output: &'o mut Output,
     failed: Option<ic_base::Diagnosis>,

@@ -1,4 +1,4 @@
-//! The plugins that coding agents load: hooks, commands and a skill, as files. `plugins/` holds what this says.
+//! The plugins for coding agents: hooks, commands and a skill, as files. A test keeps `plugins/` equal to what this module writes.
 //!
 //! One directory is in the format of Claude Code, which Codex and Copilot read, too; Gemini has a format of its own. The hooks are those
 //! that `ic hooks install` writes. Nothing in a plugin undoes anything: a command shows the plan, and a person types the line that does it.
@@ -11,13 +11,13 @@ use crate::commands::hooks::entry;
 /// A command of a person in a client: `/ic:NAME`.
 struct Command {
     name: &'static str,
-    /// One line, for the client's list.
+    /// Its description in the client's list of commands: one line.
     what: &'static str,
-    /// What it runs. It changes nothing.
+    /// The command line that it runs, which changes nothing.
     line: &'static str,
-    /// Whether what is typed after the command goes with it.
+    /// Whether words that are typed after the command are passed to it.
     takes_words: bool,
-    /// What the agent is to do with what it printed.
+    /// Instructions for the agent about the output.
     then: &'static str,
 }
 
@@ -46,7 +46,7 @@ const COMMANDS: &[Command] = &[
         what: "List the prompts that can be undone, newest first",
         line: "ic log --format text",
         takes_words: false,
-        then: "Show that list as it is, and call no tool. `/ic:undo POINT` shows what going back to before one of them would do.",
+        then: "Show that list unchanged, and call no tool. `/ic:undo POINT` shows what going back to before one of them would do.",
     },
     Command {
         name: "status",
@@ -71,7 +71,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
     [marketplace(), of_claude(), of_gemini()].concat()
 }
 
-/// Where Claude Code and Codex find the plugin.
+/// The file in which Claude Code and Codex find the plugin.
 fn marketplace() -> Vec<(String, String)> {
     let plugin = json!({ "name": "ic", "source": "./plugins/ic", "description": WHAT, "version": VERSION });
     let found = json!({
@@ -91,7 +91,7 @@ fn of_claude() -> Vec<(String, String)> {
         "description": WHAT,
         "author": { "name": AUTHOR },
         "license": LICENSE,
-        // Its hooks and commands talk to nobody.
+        // The hooks and commands open no connection.
         "network": { "hosts": [] },
     });
     let mut files = vec![
@@ -123,7 +123,8 @@ fn of_gemini() -> Vec<(String, String)> {
     ];
     for Command { name, what, line, takes_words, then } in COMMANDS {
         let words = if *takes_words { " {{args}}" } else { "" };
-        // It has no other mark of a prompt that is only this command: the hooks see what is written here.
+        // Gemini sends no other mark of a prompt that is only this command. The hooks recognize it by `/ic:NAME`, so the text has to begin
+        // with that.
         let text = format!(
             "description = \"{what}\"\nprompt = \"\"\"\n/ic:{name} says:\n\n!{{{line}{words}}}\n\n{then}\n\"\"\"\n"
         );
@@ -132,12 +133,12 @@ fn of_gemini() -> Vec<(String, String)> {
     files
 }
 
-/// The hooks, as a client's settings have them; `ic` is what the person's own PATH leads to.
+/// The hooks, as a client's settings have them. `ic` is found on the person's own PATH.
 fn hooks(client: Client) -> Value {
     let mut events = Map::new();
     for (event, _) in client.events() {
         let mut entry = entry(client, event, "ic");
-        // Codex reads the same file, and warns of a longer one.
+        // Codex reads the same file, and warns of a timeout longer than its own limit.
         if client == Client::ClaudeCode {
             entry["hooks"][0]["timeout"] = json!(Client::Codex.timeout(event));
         }

@@ -1,14 +1,14 @@
-//! What a person sees while something takes long: one line on the terminal, gone when it is done. A pipe sees nothing.
+//! Shows progress while something takes long: one line on the terminal, cleared at the end. Nothing is printed to a pipe.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Shorter work shows nothing.
+/// Work that takes less than this shows nothing.
 const QUIET_FOR: Duration = Duration::from_millis(400);
 const EVERY: Duration = Duration::from_millis(120);
 
-/// Runs `work`; while it takes long and somebody looks, shows what `describe` says.
+/// Runs `work`. If it takes long and standard error is a terminal, shows what `describe` returns, again and again.
 pub(crate) fn shown<T>(wanted: bool, describe: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
     if !wanted || !io::stderr().is_terminal() {
         return work();
@@ -17,13 +17,14 @@ pub(crate) fn shown<T>(wanted: bool, describe: impl Fn() -> String + Sync, work:
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
             let mut is_shown = false;
+            // Parked instead of asleep, so that the end of the work wakes it at once.
             std::thread::park_timeout(QUIET_FOR);
             while !done.load(Relaxed) {
                 is_shown |= write!(anstream::stderr(), "\r\u{1b}[2K{}", describe()).is_ok();
                 std::thread::park_timeout(EVERY);
             }
             if is_shown {
-                // With the terminal gone there is nothing to clear.
+                // If the terminal was closed, there is nothing to clear.
                 let _ = write!(anstream::stderr(), "\r\u{1b}[2K");
             }
         });

@@ -1,4 +1,4 @@
-//! The server of `ic mcp`: every call is a command of the command line, run in this process where nobody can be asked.
+//! The server of `ic mcp`: it runs every call as a command of the command line in this process, and asks no questions.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -17,7 +17,7 @@ use crate::signals;
 
 /// Serves on standard input and output until the client goes away.
 ///
-/// Errors: `usage` on a terminal, where a person would wait for what only a program says.
+/// Errors: `usage` if standard input is a terminal, where a person would wait in vain for an answer.
 pub(crate) fn serve(global: Global, environment: Environment) -> Result<Exit> {
     if io::stdin().is_terminal() {
         return Err(Diagnosis::new(
@@ -26,13 +26,14 @@ pub(crate) fn serve(global: Global, environment: Environment) -> Result<Exit> {
         )
         .hint("install it: ic mcp install CLIENT"));
     }
+    // The server opens the same ledger again and again; kept connections make that cheap.
     ic_store::keep_connections();
     let environment = Environment { is_mcp: true, ..environment };
     ic_mcp::serve(Here { global, environment }, env!("CARGO_PKG_VERSION"), &signals::that_end())?;
     Ok(Exit::Done)
 }
 
-/// This program, as it was started: its ledger, its directory, its environment.
+/// This program as it was started: its global flags and its environment.
 struct Here {
     global: Global,
     environment: Environment,
@@ -42,6 +43,7 @@ impl Commands for Here {
     fn run(&self, words: &[String]) -> Result<Said> {
         let cli = parsed(words)?;
         let capture = Capture::default();
+        // The flags of `ic mcp` count for every call; only the form may be asked for by each.
         let global = Global { format: cli.global.format, ..self.global.clone() };
         let output = Output::captured(&capture);
         let mut session = Session::saying_to(output, global, self.environment.clone())?;
@@ -53,7 +55,7 @@ impl Commands for Here {
     fn undoes(&self) -> bool {
         let output = Output::captured(&Capture::default());
         let session = Session::saying_to(output, self.global.clone(), self.environment.clone());
-        // Where there is no ledger yet, the next one will most likely be a file.
+        // Without a ledger yet, assume the usual kind, a file.
         session.and_then(|session| session.place()).map_or(true, |place| place.is_of_one_host())
     }
 
@@ -62,7 +64,7 @@ impl Commands for Here {
     }
 }
 
-/// The command that these words mean. Errors: `usage`, `invalid_value`, as on the command line.
+/// Parses the words of a command. Errors: `usage`, `invalid_value`, as on the command line.
 fn parsed(words: &[String]) -> Result<Cli> {
     let arguments: Vec<OsString> =
         std::iter::once("ic").chain(words.iter().map(String::as_str)).map(OsString::from).collect();

@@ -1,4 +1,4 @@
-//! From the global flags to an open ledger.
+//! Opens the ledger as the global flags and the environment say.
 
 pub(crate) mod ask;
 mod calling;
@@ -21,17 +21,17 @@ use crate::format::{Format, FormatChoice};
 use crate::output::Output;
 use crate::text::path_text;
 
-/// One command: its flags, its output, and the ledger when it asks for it.
+/// One command: its flags, its output, and the ledger when the command asks for it.
 pub(crate) struct Session {
     /// The working directory after `-C`, absolute and without links.
     pub(crate) directory: PathBuf,
-    /// Standard output.
+    /// Where the answer of the command is printed.
     pub(crate) output: Output,
-    /// Whether a diagram was asked for.
+    /// Whether `--format mermaid` asked for a diagram.
     pub(crate) mermaid: bool,
     db: Option<PathBuf>,
     environment: Environment,
-    /// The dispatch in whose environment a client was started whose hook this is.
+    /// In a hook: the dispatch in whose environment the client was started.
     began_by: Option<std::ffi::OsString>,
     options: OpenOptions,
     verbose: bool,
@@ -46,7 +46,7 @@ impl Session {
         Self::saying_to(output, global, environment)
     }
 
-    /// As [`Self::new`], with what it prints going there.
+    /// As [`Self::new`], printing to `output`.
     pub(crate) fn saying_to(output: Output, global: Global, environment: Environment) -> Result<Self> {
         let named = global.directory.as_deref().unwrap_or(Path::new("."));
         let directory = match std::fs::canonicalize(named) {
@@ -74,7 +74,7 @@ impl Session {
         })
     }
 
-    /// What says where the ledger is.
+    /// The flags, variables and directory that decide which ledger is used.
     pub(crate) fn lookup(&self) -> Lookup<'_> {
         Lookup { db: self.db.as_deref(), env_db: self.environment.db.as_deref(), directory: &self.directory }
     }
@@ -84,22 +84,22 @@ impl Session {
         self.options
     }
 
-    /// How long what another process holds is waited for.
+    /// How long a call waits for a lock of another process.
     pub(crate) fn busy_timeout(&self) -> Duration {
         self.options.busy_timeout
     }
 
-    /// The configuration file that the environment names, from the working directory.
+    /// The configuration file that `IC_CONFIG` names, from the working directory; `None` if it is unset.
     pub(crate) fn named_config(&self) -> Option<PathBuf> {
         self.environment.config.as_ref().map(|path| self.directory.join(path))
     }
 
-    /// Where the ledger is. Errors: `no_ledger`.
+    /// Finds the ledger without opening it. Errors: `no_ledger`.
     pub(crate) fn place(&self) -> Result<Place> {
         ic_store::locate(&self.lookup())
     }
 
-    /// What opens the ledger again and again, on behalf of no dispatch and of no session. Errors: `no_ledger`.
+    /// Opens the ledger repeatedly, with no calling dispatch and no session. Errors: `no_ledger`.
     #[cfg(feature = "ui")]
     pub(crate) fn opening(&self) -> Result<Opening> {
         Ok(Opening {
@@ -111,8 +111,8 @@ impl Session {
         })
     }
 
-    /// When the call was made, or a little later. On a busy machine a process waits for its turn before it can look at the clock, so the system
-    /// is asked, too; what it says is exact to a hundredth of a second.
+    /// When the call was made. On a busy machine a process waits before it can first read the clock, so the age that the system knows is
+    /// used, too. That age is exact to 10 ms, so the result may be up to 20 ms late.
     pub(crate) fn asked_at(&self, kernel: &Kernel) -> Timestamp {
         const INACCURACY: i64 = 20;
         let age = ProcessIdentity::of(std::process::id()).ok().flatten().and_then(|own| own.age());
@@ -145,11 +145,12 @@ impl Session {
         let project = Project { directory: self.directory.clone(), root: place.root };
         let mut kernel = with_floors_above(Kernel::new(ledger, context, project));
         kernel.caller = self.caller(dispatch)?;
+        // After the caller is known, because a named dispatch has precedence over the session's prompt.
         self.join_session(&mut kernel)?;
         Ok(kernel)
     }
 
-    /// The open ledger, for a call that changes something or says what it would change: the one is refused where the other is.
+    /// Opens the ledger for a call that changes something, or that shows what it would change: a preview is refused where the real call is.
     ///
     /// Errors: `ledger_behind`.
     pub(crate) fn kernel_to_change(&self, dispatch: Option<&str>) -> Result<Kernel> {
@@ -158,8 +159,8 @@ impl Session {
         Ok(kernel)
     }
 
-    /// The same command as if it had been called in `directory`, on behalf of no dispatch and of no session: what a hook says tells whose
-    /// it is. It waits for what another process holds no longer than a person would.
+    /// Makes this session act as if it were called in `directory`, with no calling dispatch and no session: the payload of a hook says
+    /// whose work it is. `busy_timeout`: how long it waits for locks; `patience`: for a server.
     pub(crate) fn for_hook(
         &mut self,
         directory: PathBuf,
@@ -168,43 +169,44 @@ impl Session {
     ) {
         self.directory = directory;
         self.options = OpenOptions { busy_timeout, patience };
-        // What a repository may set for the client says nothing of where its own work is recorded, nor of what is captured and guarded.
+        // A repository can set variables for the client. They may not decide where its work is recorded, nor what is captured and guarded.
         self.environment.db = None;
         self.environment.config = None;
         self.began_by = self.environment.dispatch.take();
         self.environment.session = None;
     }
 
-    /// How long a capture of a hook may take, where the environment says so.
+    /// How long a capture of a hook may take (`IC_HOOK_LIMIT`); `None` if that is unset.
     pub(crate) fn hook_limit(&self) -> Option<Duration> {
         self.environment.hook_limit
     }
 
-    /// The dispatch in whose environment the client of a hook was started.
+    /// The dispatch in whose environment the client of this hook was started, as `IC_DISPATCH` named it; `None` outside of a hook.
     pub(crate) fn began_by(&self) -> Option<&str> {
         self.began_by.as_deref().and_then(std::ffi::OsStr::to_str)
     }
 
-    /// The session of a coding agent in whose shell this is called: its client, and what that calls it.
+    /// The session of a coding agent in whose shell this command runs: the client, and the client's id of the session.
     pub(crate) fn called_by(&self) -> Option<(&str, &str)> {
         self.environment.session.as_ref().map(|(client, id)| (*client, id.as_str()))
     }
 
-    /// The run that `IC_RUN` names.
+    /// The run that `IC_RUN` names; `None` if it is unset, or is no UTF-8.
     pub(crate) fn named_run(&self) -> Option<&str> {
         self.environment.run.as_deref().and_then(std::ffi::OsStr::to_str)
     }
 
-    /// The home directory.
+    /// The directory that `HOME` names; `None` if it is unset or empty.
     pub(crate) fn home(&self) -> Option<&Path> {
         self.environment.home.as_deref()
     }
 
-    /// The home directory if what it says may be believed in a project: a repository may set `HOME` for its client.
+    /// The home directory whose settings of hooks count. `None` if `HOME` is unset. A repository may set `HOME` for its client.
     ///
-    /// Errors: `invalid_value` for one that lies in the project.
+    /// Errors: `invalid_value` if it is relative, or lies in the project.
     pub(crate) fn believed_home(&self, root: &Path) -> Result<Option<&Path>> {
         let Some(home) = self.home() else { return Ok(None) };
+        // Without links, so that a link elsewhere to a directory in the project is found, too.
         let real = std::fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
         if home.is_absolute() && !real.starts_with(root) {
             return Ok(Some(home));
@@ -226,13 +228,13 @@ impl Session {
         Ok(self.settings(self.config(&kernel.project.root)?.config, kernel))
     }
 
-    /// The same where no configuration says anything.
+    /// The settings of a project without a configuration.
     pub(crate) fn default_settings(&self, kernel: &Kernel) -> Settings {
         self.settings(Config::default(), kernel)
     }
 
-    /// What is kept of a project along the way: the tree if it is `wanted` and the project's configuration says so, and where its
-    /// state database is; `None` if that is nothing. Errors: `invalid_config`.
+    /// The settings for what a command captures by itself: the tree, if it is `wanted` and the project's configuration allows it, and the
+    /// state of its database. `None` if neither is captured. Errors: `invalid_config`.
     pub(crate) fn kept_along_the_way(
         &self,
         kernel: &Kernel,
@@ -247,20 +249,19 @@ impl Session {
         Ok(is_any.then_some(settings))
     }
 
-    /// How checkpoints are taken in a project, which need not be the caller's, and where its state database is. Errors:
+    /// The settings of a project, which need not be the caller's: how checkpoints are taken, and where its state database is. Errors:
     /// `invalid_config`.
     pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings> {
         let root = config::root_of(kernel, project_dir);
         Ok(self.settings_in(&root, self.config(&root)?.config, kernel))
     }
 
-    /// The project of the run that a reference names. Errors: whatever the lookup says; another project's configuration would not be
-    /// the run's.
+    /// The project of the run that a reference names: its configuration counts for the run, not the caller's. Errors: those of the lookup.
     pub(crate) fn project_of(kernel: &Kernel, run: &str) -> Result<PathBuf> {
         kernel.read(|snapshot| kernel.run(snapshot, run)).map(|run| run.project_dir)
     }
 
-    /// How the content of artifacts is kept; `None` if nothing is to be kept. Errors: `invalid_config`.
+    /// The settings for keeping the content of artifacts; `None` if it is not kept. Errors: `invalid_config`.
     pub(crate) fn kept_content(&self, kernel: &Kernel) -> Result<Option<Settings>> {
         let config = self.config(&kernel.project.root)?.config;
         let is_kept = config.enabled && kernel.ledger.is_of_one_host();
@@ -276,7 +277,7 @@ impl Session {
             .with(&kernel.ledger)
     }
 
-    /// Says on stderr that a restore of this tree was interrupted, if one was.
+    /// Warns if a restore of this tree was interrupted.
     pub(crate) fn warn_of_interruption(&self, workspace: &Workspace<'_>) -> Result<()> {
         if let Some(warning) = ic_worktree::settle_note(workspace)? {
             self.output.warn(&warning.message);
@@ -284,7 +285,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether progress is shown: to a person, who did not ask for quiet.
+    /// Whether progress is shown: in the text form, unless `--quiet` was given.
     pub(crate) fn shows_progress(&self) -> bool {
         self.output.format == Format::Text && !self.output.is_quiet()
     }
@@ -303,13 +304,13 @@ impl Session {
     }
 }
 
-/// The same kernel, which can ask of workflows and sessions.
+/// Gives the kernel the functions of crates above it, for questions about workflows and sessions.
 fn with_floors_above(mut kernel: Kernel) -> Kernel {
     kernel.above = Above { is_of_session: ic_session::is_own_run, ..ic_workflow::ABOVE };
     kernel
 }
 
-/// What opens one ledger again and again, from any thread.
+/// Opens one ledger repeatedly, from any thread.
 #[cfg(feature = "ui")]
 pub(crate) struct Opening {
     place: Place,
@@ -321,7 +322,7 @@ pub(crate) struct Opening {
 
 #[cfg(feature = "ui")]
 impl Opening {
-    /// The ledger, opened once more.
+    /// Opens the ledger once more.
     pub(crate) fn kernel(&self) -> Result<Kernel> {
         let context = Environment::context();
         let ledger = self.place.open(self.options, &context)?;
@@ -329,7 +330,7 @@ impl Opening {
         Ok(with_floors_above(Kernel::new(ledger, context, project)))
     }
 
-    /// As [`Session::settings_of_project`].
+    /// As [`Session::settings_of_project`], which reads the configuration anew at every call.
     pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings> {
         let root = config::root_of(kernel, project_dir);
         let config = config::load(&root, self.named_config.as_deref())?.config;
@@ -338,12 +339,12 @@ impl Opening {
         Ok(settings.with(&kernel.ledger))
     }
 
-    /// How the ledger is opened.
+    /// The options with which every ledger is opened.
     pub(crate) fn options(&self) -> OpenOptions {
         self.options
     }
 
-    /// The directory of the ledger.
+    /// The directory that contains the ledger, and everything that is kept beside it.
     pub(crate) fn store(&self) -> &Path {
         &self.place.store
     }

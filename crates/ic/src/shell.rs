@@ -16,7 +16,7 @@ pub(crate) enum Shell {
 }
 
 impl Shell {
-    /// The shell that asks; `None` in every call but a completion.
+    /// The shell that asks for candidates; `None` in every call but a completion.
     pub(crate) fn asking(environment: &Environment) -> Option<Self> {
         match environment.complete.as_deref()?.to_str()? {
             "bash" => Some(Self::Bash),
@@ -26,7 +26,7 @@ impl Shell {
         }
     }
 
-    /// The script that makes this shell ask.
+    /// The script that makes this shell call `ic` for candidates.
     pub(crate) fn script(self) -> &'static str {
         match self {
             Self::Bash => include_str!("complete/ic.bash"),

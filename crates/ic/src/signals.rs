@@ -1,4 +1,4 @@
-//! Ctrl-C, a closed terminal, and being asked to end: the first time a flag, the second time the end.
+//! Ctrl-C, a closed terminal, and SIGTERM: the first one sets a flag, the second one ends the process.
 
 use std::io::{IsTerminal, Write};
 use std::process::{Command, Stdio};
@@ -10,28 +10,27 @@ use ic_base::{Diagnose, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 
-/// How often a terminal's watcher looks: often enough for an answer to Ctrl-C that is felt as one.
+/// How often the watcher looks at the flag: a person takes an answer within this time for an immediate one.
 const POLL: Duration = Duration::from_millis(100);
 
-/// How long the end may take before anything is said: most calls are over by then, and a second Ctrl-C is then nobody's thought.
+/// How long the watcher waits before it explains a second Ctrl-C: most calls have ended by then.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Where Linux says which signals a process ignores.
+/// Where Linux says which signals this process ignores.
 const STATUS: &str = "/proc/self/status";
 
-/// The signals that ask this process to end.
+/// The signals that ask this process to end, and that it handles.
 ///
-/// A child leads a group of its own, so the SIGHUP of a closed terminal and the SIGQUIT of Ctrl-\ reach this process alone:
-/// unheard, they would leave the child at work with nobody who records its end. They are not heard where they are ignored
-/// from the start, by `nohup` or by a shell for its background jobs. SIGINT is heard even so, because `kill -INT` is how
-/// scripts end such a job.
+/// A child has a process group of its own, so the SIGHUP of a closed terminal and the SIGQUIT of Ctrl-\ reach only this process. If it died
+/// of them, the child would work on, and its end would not be recorded. A signal that was ignored from the start, by `nohup` or by a shell
+/// for its background jobs, stays ignored. SIGINT is handled even then, because `kill -INT` is how scripts end such a job.
 pub(crate) fn that_end() -> Vec<i32> {
     let mut signals = vec![SIGINT, SIGTERM];
     signals.extend([SIGHUP, SIGQUIT].into_iter().filter(|signal| !is_ignored(*signal)));
     signals
 }
 
-/// A flag that is set when this process is interrupted: one for all that it does.
+/// The flag that is set when this process is interrupted. All callers share it.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     static HEARD: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
     let mut heard = HEARD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,15 +45,15 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
 fn listen() -> Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in that_end() {
-        // In this order: what ends the process looks at the flag before this very signal sets it.
+        // In this order: the first handler ends the process if the flag is set already, so it has to run before the second one sets it.
         flag::register_conditional_default(signal, interrupted.clone())
             .and_then(|_| flag::register(signal, interrupted.clone()))
             .while_doing(|| "listening for signals".to_owned())?;
     }
-    // In a pipe standard error is one record, or none.
+    // Only on a terminal: in a pipe, standard error has to be one record or nothing.
     if std::io::stderr().is_terminal() {
         let seen = interrupted.clone();
-        // It ends with the process; that it cannot be started costs a sentence, not the call.
+        // The thread ends with the process. If it cannot be started, only this sentence is lost.
         let _ = std::thread::Builder::new().spawn(move || say_what_a_second_does(&seen));
     }
     Ok(interrupted)
@@ -66,11 +65,11 @@ fn say_what_a_second_does(interrupted: &AtomicBool) {
     }
     std::thread::sleep(PATIENCE);
     let text = "\ninterrupted: ic ends after the current operation; Ctrl-C again ends ic at once and leaves it unfinished";
-    // A terminal that was closed cannot be written to.
+    // Writing fails if the terminal was closed.
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
-/// Whether this process ignores a signal that it has no handler for.
+/// Whether this process ignores a signal, as long as it has no handler for it.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string(STATUS);
     status
@@ -79,14 +78,14 @@ fn is_ignored(signal: i32) -> bool {
         .unwrap_or_else(|| is_ignored_by_a_child(signal))
 }
 
-/// Whether the status of a process says that it ignores a signal; `None`: it does not say.
+/// Whether the status of a process says that it ignores a signal; `None` if it has no such line.
 fn is_ignored_by(status: &str, signal: i32) -> Option<bool> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
     Some(mask >> (signal - 1) & 1 == 1)
 }
 
-/// Where the system does not say it: a shell inherits what is ignored, and survives the signal only then.
+/// The same on a system without /proc: a child inherits what is ignored, and survives the signal only then.
 fn is_ignored_by_a_child(signal: i32) -> bool {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &format!("kill -{signal} $$")]);

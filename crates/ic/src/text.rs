@@ -1,4 +1,4 @@
-//! Text for people: tables, cards, previews. Colours are stripped where nobody sees them.
+//! Text for people: tables, cards, previews. Colours are removed where output is no terminal.
 
 pub(crate) mod diff;
 mod table;
@@ -12,30 +12,30 @@ pub(crate) use wrap::wrapped;
 
 use crate::exit::Exit;
 
-/// The few styles that there are.
+/// The styles of all text. There are few, so that each keeps its meaning.
 pub(crate) mod style {
     use anstyle::{AnsiColor, Style};
 
-    /// Errors, refusals, what is taken away.
+    /// For errors, refusals, and what is removed.
     pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-    /// What is as it should be.
+    /// Success, and what is in order.
     pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-    /// What needs a look.
+    /// Warnings, and what needs attention.
     pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
-    /// What a line is about.
+    /// The subject of a line.
     pub(crate) const STRONG: Style = Style::new().bold();
-    /// What can be passed over.
+    /// Details that a reader can skip.
     pub(crate) const DIM: Style = Style::new().dimmed();
-    /// Nothing special.
+    /// Plain text, without colour or weight.
     pub(crate) const NONE: Style = Style::new();
 }
 
-/// `text` in a style.
+/// `text` in a style, with escape sequences around it.
 pub(crate) fn styled(style: anstyle::Style, text: &str) -> String {
     format!("{}{text}{}", style.render(), style.render_reset())
 }
 
-/// A file's content, safe for a terminal: its lines as they are, control characters shown as escapes.
+/// A file's content, safe for a terminal: line breaks and tabs stay, other control characters become escapes.
 pub(crate) fn visible(content: &[u8]) -> String {
     String::from_utf8_lossy(content)
         .split_inclusive(['\n', '\t'])
@@ -46,7 +46,7 @@ pub(crate) fn visible(content: &[u8]) -> String {
         .collect()
 }
 
-/// What a preview ends with whose real call would be refused: why, with the exit that both have, and the way out.
+/// The end of a preview whose real call would be refused: the reason, the exit that both have, and the hint.
 pub(crate) fn refused(refusal: &Diagnosis) -> String {
     let (code, exit) = (refusal.code().as_str(), Exit::from(refusal.kind()).code());
     let head = styled(style::BAD, &format!("the real call would be refused ({code}, exit {exit})"));
@@ -54,7 +54,7 @@ pub(crate) fn refused(refusal: &Diagnosis) -> String {
     format!("{head}: {}\n{}", plain(refusal.message()), hint.unwrap_or_default())
 }
 
-/// What a preview ends with.
+/// The end of a preview: nothing was changed, and `--yes` does it.
 pub(crate) fn to_do_it() -> String {
     styled(style::DIM, "nothing was changed; to do it: the same with --yes instead of --dry-run") + "\n"
 }
@@ -64,12 +64,12 @@ pub(crate) fn exactly(plan_hash: &str) -> String {
     styled(style::DIM, &format!("nothing was changed; exactly this plan: --expect-plan {plan_hash}")) + "\n"
 }
 
-/// A value as it is typed in a shell, safe for a terminal.
+/// A value quoted for a shell, and safe for a terminal.
 pub(crate) fn shell_word(text: &str) -> String {
     ic_base::shell_word(&plain(text))
 }
 
-/// How many columns the terminal has; `None`: standard output is none.
+/// The columns of the terminal; `None` if standard output is no terminal.
 pub(crate) fn screen() -> Option<usize> {
     use std::io::IsTerminal;
     let columns =
@@ -77,7 +77,7 @@ pub(crate) fn screen() -> Option<usize> {
     std::io::stdout().is_terminal().then(columns).flatten()
 }
 
-/// How many columns the terminal of standard error has; `None`: it is none.
+/// The columns of the terminal of standard error; `None` if it is no terminal.
 pub(crate) fn error_screen() -> Option<usize> {
     use std::io::IsTerminal;
     let columns =
@@ -85,7 +85,7 @@ pub(crate) fn error_screen() -> Option<usize> {
     std::io::stderr().is_terminal().then(columns).flatten()
 }
 
-/// A time in a table: at a terminal how long ago that is, with the time itself where there is room for both.
+/// A time in a table: on a terminal its age, with the time itself if there is room; else the time alone.
 pub(crate) fn when(now: ic_base::Timestamp, at: ic_base::Timestamp) -> String {
     const ROOMY: usize = 100;
     match screen() {
@@ -95,7 +95,7 @@ pub(crate) fn when(now: ic_base::Timestamp, at: ic_base::Timestamp) -> String {
     }
 }
 
-/// A text that takes at most so many columns: a longer one ends in an ellipsis.
+/// The beginning of a text that fits into `columns` columns; a longer one ends in an ellipsis.
 pub(crate) fn cut_to(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

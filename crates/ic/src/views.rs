@@ -1,14 +1,14 @@
-//! What the verbs print: the JSON shape and the text of a noun stand together.
+//! What the verbs print: for each noun, its JSON shapes and its text.
 //!
-//! The shapes are the contract: each has a schema in `docs/schemas/`, and fields are added, never renamed or removed. A text is a function
-//! beside its shape, written from the same value: mostly it needs what no JSON holds, such as the bytes of a path, a time to count from, or
-//! a status that is still an enum. Where the shape holds all that it needs, it is written from that.
+//! The shapes are the contract: each has a schema in `docs/schemas/`, and fields are added, never renamed or removed. The text is a
+//! function beside the shape. It is written from the same value, because it mostly needs what no JSON has, such as the bytes of a path, the
+//! current time, or a status as an enum. If the shape has all that it needs, it is written from the shape.
 
-/// JSON shapes. Each field stands once: its name, its type, and where its value comes from.
+/// Declares JSON shapes. Each field is written once: its name, its type, and the expression for its value.
 ///
-/// `struct X from source: &S { field: Type = value, }` is made by `X::from`; with several sources in parentheses, by `X::new`. What more
-/// than one field needs is named before them, after `where`. A struct without a source is made by hand. A word is declared `as` the enum whose
-/// word it is.
+/// `struct X from source: &S { field: Type = value, }` gets `X::from`; with several sources in parentheses, `X::new`. Values that several
+/// fields need are named before the fields, after `where`. A struct without a source is built by hand. A field is declared `as` an enum if
+/// its value is a word of that enum.
 macro_rules! shape {
     () => {};
     (
@@ -140,7 +140,7 @@ enum ValueJson {
     Null(()),
 }
 
-/// The bytes of a path in base64, when it is not UTF-8.
+/// The bytes of a path in base64; `None` if it is UTF-8.
 pub(crate) fn exact(path: &Path) -> Option<String> {
     path.to_str().is_none().then(|| STANDARD.encode(ic_store::path_bytes(path)))
 }

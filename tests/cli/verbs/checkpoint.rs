@@ -45,7 +45,7 @@ fn list() {
     Page::of("ic checkpoint list", with_history)
         .does("checkpoint list")
         .does("checkpoint list --run @")
-        .does("checkpoint list --conversation nobody")
+        .does("checkpoint list --conversation unknown")
         .ends();
 }
 

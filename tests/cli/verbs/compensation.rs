@@ -5,7 +5,7 @@ use std::fs::remove_file;
 use super::checkpoint::write;
 use crate::support::{Page, Project, chain};
 
-/// A run with a queue to delete, a setting to put back and a build that needs nothing; nothing says what undoes the review.
+/// A run with a queue to delete, a setting to restore and a build that needs nothing; the review declares no undo.
 fn with_effects(project: &Project) {
     chain(project, "draft,edit,done", "edit");
     write(project, "app.toml", "port = 80\n");

@@ -36,7 +36,7 @@ fn cursor_commit() {
         .does("events cursor commit notifier 1 --back")
         .refuses("events cursor commit notifier 0", 3, "invalid_value")
         .refuses("events cursor commit notifier 99", 3, "invalid_value")
-        .refuses("events cursor commit nobody 1", 3, "cursor_not_found")
+        .refuses("events cursor commit unknown 1", 3, "cursor_not_found")
         .ends();
 }
 
@@ -44,7 +44,7 @@ fn cursor_commit() {
 fn cursor_reset() {
     Page::of("ic events cursor reset", with_cursor)
         .does("events cursor reset notifier")
-        .refuses("events cursor reset nobody", 3, "cursor_not_found")
+        .refuses("events cursor reset unknown", 3, "cursor_not_found")
         .ends();
 }
 

@@ -37,7 +37,7 @@ fn a_page_for_everything_is_written() {
     // What is right is left alone; what is not is put right, and nothing else.
     let old = fs::metadata(directory.join("ic.1")).expect("a page").modified().expect("a time");
     fs::write(directory.join("ic-run.1"), "old").expect("an old page");
-    fs::write(directory.join("other.1"), "mine").expect("somebody's page");
+    fs::write(directory.join("other.1"), "mine").expect("another program's page");
     assert_eq!(project.json("man pages")["written"], serde_json::json!(["ic-run.1"]));
     assert_eq!(project.json("man pages")["written"], serde_json::json!([]));
     assert_eq!(fs::metadata(directory.join("ic.1")).expect("a page").modified().expect("a time"), old);

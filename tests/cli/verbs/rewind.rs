@@ -28,7 +28,7 @@ pub(crate) fn with_tasks(project: &Project) {
     fill(&project.cli.beside("state.db"));
 }
 
-/// As [`with_tasks`], with vectors that are pruned only when somebody has made a file.
+/// As [`with_tasks`], with vectors that are pruned only once a file has been made.
 pub(crate) fn with_vectors(project: &Project) {
     with_tasks(project);
     let config = "rollback: {checkpointing: {auto: false}}\nrewind:\n  profile: devs\n  vectors:\n    \

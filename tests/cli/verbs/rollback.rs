@@ -2,7 +2,7 @@
 
 use crate::support::{Page, Project, chain};
 
-/// A run that was taken back once, by its workflow layer alone.
+/// A run that was rolled back once, by its workflow layer alone.
 fn rolled_back(project: &Project) {
     chain(project, "draft,edit,print,done", "print");
     project.ok("run rollback @ --to-phase draft --reason 'the wrong book'");

@@ -1,21 +1,23 @@
-//! JSON of clients that cut texts where they like: `JSON.stringify` writes half an emoji as `\ud83d`, which is no text, and a cut stream ends
-//! in half a character. What it stands for is lost; what stands around it must be obeyed all the same. Nor is a zero character a text that every
-//! ledger keeps: a server's does not.
+//! Reads JSON of clients that cut texts anywhere: `JSON.stringify` writes half an emoji as `\ud83d`, which is no text, and a cut stream
+//! may end within a character. The half is lost, and the rest of the payload must be obeyed anyway. A zero character is replaced, too,
+//! because PostgreSQL stores none.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// What takes the place of half a character, and of a zero.
+/// The escape that replaces half a character, or a zero character.
 const REPLACEMENT: &str = "\\ufffd";
 
-/// Reads a payload. Errors: it is no JSON, whatever is replaced.
+/// Reads a payload. Errors: the bytes are no JSON even with such characters replaced.
 pub(crate) fn read(bytes: &[u8]) -> serde_json::Result<Value> {
+    // Some clients on Windows begin with a byte order mark, which JSON does not allow.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = String::from_utf8_lossy(bytes);
     if text.contains("\\u0000") {
         return serde_json::from_str(&whole(&text));
     }
+    // The text is read unchanged first: only a payload that fails is searched for halves.
     serde_json::from_str(&text).or_else(|_| serde_json::from_str(&whole(&text)))
 }
 

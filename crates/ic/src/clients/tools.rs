@@ -1,4 +1,4 @@
-//! What coding agents call their tools, and what a call of one says: which files it names, and one line for people.
+//! Reads tool calls of coding agents: the files that a call names, its command, and one line that describes it for people.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,8 +6,8 @@ use ic_base::mask::mask;
 use ic_base::shell_word;
 use serde_json::Value;
 
-/// Tools of all clients that change no file of the project by themselves. What a subagent does is told by its own calls. Everything else is
-/// looked at: a tool that nobody knows may do anything.
+/// Tools of all clients that change no file of the project by themselves. What a subagent does is told by its own calls. The tree is
+/// captured around every other tool, because an unknown one may do anything.
 const READERS: [&str; 79] = [
     // Claude Code
     "Agent",
@@ -95,23 +95,23 @@ const READERS: [&str; 79] = [
     "webfetch",
 ];
 
-/// What names a file in the input of a tool.
+/// The keys under which the input of a tool names a file.
 const FILES: [&str; 5] = ["file_path", "filePath", "path", "notebook_path", "absolute_path"];
 
-/// What says what a call does, the most telling first.
+/// The keys whose value describes a call to people, the most telling first.
 const LINES: [&str; 8] = ["command", "cmd", "url", "query", "pattern", "description", "prompt", "message"];
 
-/// What names the directory that a command runs in.
+/// The keys under which the input of a tool names the directory that its command runs in.
 const DIRECTORIES: [&str; 4] = ["workdir", "dir_path", "directory", "cwd"];
 
-/// What a tool call says of itself.
+/// What the input of a tool call says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// What it does, for people.
+    /// The call in one line, for people: its files, its command, or the first of [`LINES`].
     pub(crate) line: String,
     /// The files that it names, relative to the root.
     pub(crate) paths: Vec<String>,
-    /// Those of them that lie outside of it, absolute and without links.
+    /// The named files that lie outside of the root, absolute and without links.
     pub(crate) outside: Vec<PathBuf>,
     /// All files that it names, absolute.
     pub(crate) files: Vec<PathBuf>,
@@ -121,13 +121,13 @@ pub(crate) struct Call {
     pub(crate) directory: PathBuf,
 }
 
-/// Whether calls of a tool may change files.
+/// Whether calls of a tool may change files. An unknown tool may.
 pub(crate) fn may_write(tool: &str) -> bool {
     !READERS.contains(&tool)
 }
 
 impl Call {
-    /// What a call of a client says whose current directory is `directory`, in a working tree with this root.
+    /// Reads the input of a call. `directory`: the client's current directory; `root`: the top of its working tree.
     pub(crate) fn read(input: &Value, directory: &Path, root: &Path) -> Self {
         let text = |key: &&str| input[*key].as_str().filter(|text| !text.trim().is_empty());
         let shell = text(&"command").or_else(|| text(&"cmd")).map(str::to_owned);
@@ -148,6 +148,7 @@ impl Call {
         let named = files.iter().filter_map(|(from, file)| below(from, file, root));
         let mut outside: Vec<PathBuf> = files
             .iter()
+            // A path that masking would change holds a secret: it is not recorded at all, since a masked path names another file.
             .filter(|(_, file)| !file.contains("://") && mask(file) == *file)
             .filter_map(|(from, file)| ic_worktree::outside::outside(root, &plain(&from.join(file))))
             .collect();
@@ -160,6 +161,7 @@ impl Call {
             (None, Some(command)) => command.trim().to_owned(),
             (None, None) => LINES.iter().find_map(text).unwrap_or_default().to_owned(),
         };
+        // Words that a client gave one by one are quoted, so that the guard reads the same command that the client runs.
         let quoted = || Some(words?.into_iter().map(shell_word).collect::<Vec<_>>().join(" "));
         let command = shell.or_else(quoted).filter(|line| !line.trim_start().starts_with(PATCH));
         Self { line, paths, outside, files: whole, command, directory: runs_in }
@@ -181,14 +183,14 @@ fn below(directory: &Path, file: &str, root: &Path) -> Option<String> {
     let plain = plain(&directory.join(Some(file).filter(|file| !file.contains("://"))?));
     let relative = |path: &Path| path.strip_prefix(root).map(Path::to_owned).ok();
     let path = relative(&plain).or_else(|| {
-        // It was named through a link.
+        // The root is without links, and the file may have been named through one.
         let parent = std::fs::canonicalize(plain.parent()?).ok()?;
         relative(&parent.join(plain.file_name()?))
     })?;
     path.to_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A path without `.` and `..`.
+/// A path without `.` and `..`, resolved by its text alone: links are not looked at, and the file need not exist.
 pub(crate) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

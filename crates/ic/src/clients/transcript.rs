@@ -1,8 +1,8 @@
-//! Tokens, as clients write them down in their own record of a session. Seen with Claude Code 2.1.330 and Codex 0.169.0; the other clients'
-//! records are not read.
+//! Counts the tokens of a prompt in the record that a client itself keeps of a session. Seen with Claude Code 2.1.330 and Codex 0.169.0;
+//! the records of the other clients are not read.
 //!
-//! The payload of a hook names the record, so it is opened with care: a regular file of this user below the client's own directory. Nothing
-//! of it but these numbers is kept.
+//! The path of the record comes from a payload, so it is opened with care: it must be a regular file of this user below the client's own
+//! directory. Only the numbers are kept.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -15,10 +15,11 @@ use serde_json::Value;
 
 use super::Client;
 
-/// A prompt whose part of the record is longer is not counted: half a number would be a wrong one, and an agent waits.
+/// If a prompt's part of the record is longer, its tokens are not counted: the agent waits for this hook, and a part would give a wrong
+/// number.
 const LONGEST: u64 = 32 * 1024 * 1024;
 
-/// A client's record of a session, if it is one that may be read.
+/// A client's record of a session, whose path was checked.
 pub(crate) struct Transcript {
     client: Client,
     path: PathBuf,
@@ -36,6 +37,7 @@ impl Transcript {
         let own = crate::environment::directory_in(variable);
         let allowed = own.into_iter().chain(home.map(|home| home.join(directory)));
         let parent = path.parent().and_then(|parent| std::fs::canonicalize(parent).ok());
+        // Both sides without links, so that no link in the directory leads elsewhere.
         let is_below = |directory: PathBuf| {
             let directory = std::fs::canonicalize(directory).ok();
             directory.zip(parent.as_ref()).is_some_and(|(directory, parent)| parent.starts_with(directory))
@@ -43,7 +45,7 @@ impl Transcript {
         allowed.into_iter().any(is_below).then(|| Self { client, path: path.to_owned() })
     }
 
-    /// How long it is; 0: it is not there yet. `None`: it is no file of this user.
+    /// Its length in bytes; 0 if it does not exist yet, `None` if it is no regular file of this user.
     pub(crate) fn size(&self) -> Option<u64> {
         match self.path.symlink_metadata() {
             Ok(found) => is_own(&found).then_some(found.len()),
@@ -51,11 +53,12 @@ impl Transcript {
         }
     }
 
-    /// The tokens that were used from a place in it to its end; `None` where they cannot be told.
+    /// The tokens that were used from byte `start` to its end; `None` if the record was replaced, is too long, or cannot be read.
     pub(crate) fn tokens_since(&self, start: u64) -> Option<Tokens> {
         let mut file = File::options().read(true).custom_flags(NO_FOLLOW).open(&self.path).ok()?;
         let found = file.metadata().ok()?;
         let length = found.len().checked_sub(start)?;
+        // Checked again on the open file: another one may have taken its place since the hook before.
         if !is_own(&found) || length > LONGEST {
             return None;
         }
@@ -71,7 +74,7 @@ impl Transcript {
     }
 }
 
-/// A link in the place of the record is not followed, and a pipe does not hold the hook up.
+// A link in the place of the record is not followed, and opening a pipe does not block the hook.
 const NO_FOLLOW: i32 =
     (rustix::fs::OFlags::NOFOLLOW.bits() | rustix::fs::OFlags::NONBLOCK.bits()).cast_signed();
 
@@ -83,7 +86,7 @@ fn number(of: &Value, key: &str) -> i64 {
     of[key].as_i64().filter(|n| *n >= 0).unwrap_or(0)
 }
 
-/// Claude Code: each answer of the model, in as many lines as it has parts, each with the usage of the whole answer so far.
+/// Claude Code writes a line for each part of an answer, each with the usage of the whole answer so far: the last line of an answer counts.
 fn of_messages<'t>(lines: impl Iterator<Item = &'t [u8]>) -> Tokens {
     let mut answers: HashMap<String, Tokens> = HashMap::new();
     for line in lines.filter(|line| contains(line, b"\"usage\"")) {
@@ -97,12 +100,13 @@ fn of_messages<'t>(lines: impl Iterator<Item = &'t [u8]>) -> Tokens {
             output: number(usage, "output_tokens"),
             cache: number(usage, "cache_read_input_tokens"),
         };
+        // A later line of the same answer replaces the earlier one, so that nothing is counted twice.
         answers.insert(id.to_owned(), tokens);
     }
     answers.into_values().fold(Tokens::default(), Tokens::plus)
 }
 
-/// Codex: the totals of the session after each answer, with what the last answer added. What it read from a cache is part of its input.
+/// Codex writes the totals of the session after each answer, with what that answer added. Its input includes what it read from a cache.
 fn of_totals<'t>(lines: impl Iterator<Item = &'t [u8]>) -> Option<Tokens> {
     let mut ends: Option<(Value, Value)> = None;
     for line in lines.filter(|line| contains(line, b"\"token_count\"")) {
@@ -118,6 +122,7 @@ fn of_totals<'t>(lines: impl Iterator<Item = &'t [u8]>) -> Option<Tokens> {
     }
     let (first, last) = ends?;
     let added = |key: &str| {
+        // The totals before the first answer of this prompt are its own totals without what it added.
         let before = number(&first["total_token_usage"], key) - number(&first["last_token_usage"], key);
         (number(&last["total_token_usage"], key) - before).max(0)
     };

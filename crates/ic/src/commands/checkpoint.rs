@@ -59,7 +59,7 @@ struct Selection {
     /// Those of this working tree, by its full path; it may be deleted [default: the one here]
     #[arg(long, value_name = "DIR", conflicts_with = "run")]
     root: Option<PathBuf>,
-    /// Include pruned checkpoints
+    /// Include pruned checkpoints, whose content is gone
     #[arg(long)]
     pruned: bool,
     /// Include those of coding agents' tool calls
@@ -68,17 +68,17 @@ struct Selection {
 }
 
 impl Selection {
-    /// The run that was named.
+    /// The run that `--run` names; `None` if it was not given.
     fn run(&self, kernel: &Kernel) -> Result<Option<Run>> {
         self.run.as_ref().map(|run| kernel.read(|snapshot| kernel.run(snapshot, run))).transpose()
     }
 
-    /// Whether all of this working tree were asked for.
+    /// Whether every flag of the selection is at its default, so that all checkpoints of this working tree are listed.
     fn is_of_here(&self) -> bool {
         self.run.is_none() && self.conversation.is_none() && self.workflow.is_none() && self.root.is_none()
     }
 
-    /// Those of the root; of a run, wherever it works.
+    /// The filter for a query: by root, or by run, whose checkpoints may be of other working trees.
     fn filter<'a>(&'a self, workspace: &'a Workspace<'_>, run: Option<&'a Run>) -> Result<Filter<'a>> {
         for (flag, name) in [("--conversation", &self.conversation), ("--workflow", &self.workflow)] {
             input::optional_label(flag, name.as_deref())?;

@@ -18,7 +18,7 @@ use crate::shell::Shell;
   ic completions bash >~/.local/share/bash-completion/completions/ic
   ic completions fish >~/.config/fish/completions/ic.fish")]
 pub(crate) struct Completions {
-    /// The shell
+    /// The shell that reads the script
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -39,13 +39,13 @@ verbs! {
     }
 }
 
-/// How the tree is kept around the work of a dispatch; `None`: it is not.
+/// The settings for the tree around the work of a dispatch; `None` if it is not captured.
 struct Kept {
     settings: Option<Settings>,
     project: PathBuf,
 }
 
-/// What is kept of the tree around the work of a dispatch, as its run's project says, and that project.
+/// The settings and the project of a dispatch. The configuration of its run's project counts, not the caller's.
 fn kept(session: &Session, kernel: &Kernel, id: &str, wanted: bool) -> Result<Kept> {
     kept_of(session, kernel, wanted, |snapshot| {
         let dispatch = ic_dispatch::dispatch::resolve(snapshot, id)?;
@@ -53,7 +53,7 @@ fn kept(session: &Session, kernel: &Kernel, id: &str, wanted: bool) -> Result<Ke
     })
 }
 
-/// The same of work that is handed out in a run.
+/// The same for a dispatch that is about to be created in a run.
 fn kept_for_run(session: &Session, kernel: &Kernel, run: &str, wanted: bool) -> Result<Kept> {
     kept_of(session, kernel, wanted, |snapshot| kernel.run(snapshot, run))
 }
@@ -64,6 +64,7 @@ fn kept_of(
     wanted: bool,
     run: impl Fn(&Snapshot<'_>) -> Result<Run>,
 ) -> Result<Kept> {
+    // A ledger on a server has no checkpoints, so nothing is captured.
     if !kernel.ledger.is_of_one_host() {
         return Ok(Kept { settings: None, project: kernel.project.root.clone() });
     }
@@ -71,24 +72,24 @@ fn kept_of(
     Ok(Kept { settings: session.kept_along_the_way(kernel, &project, wanted)?, project })
 }
 
-/// Begins the sweep of old content after a capture.
+/// Starts the sweep of old content that a capture may have made due.
 fn swept(session: &mut Session, kernel: &Kernel, kept: &Kept) {
     if let Some(settings) = &kept.settings {
         background::sweep(session, kernel, settings, &kept.project);
     }
 }
 
-/// As [`swept`], and says what went less well.
+/// As [`swept`], and prints the warnings of the capture.
 fn captured(session: &mut Session, kernel: &Kernel, kept: &Kept, warnings: &[Warning]) {
     swept(session, kernel, kept);
     session.output.warn_all(warnings);
 }
 
-/// `captures`: the working tree is captured as the work left it.
+/// Ends a dispatch. `captures`: whether the working tree is captured as the work left it.
 fn finish(session: &mut Session, id: &str, door: &Door, ending: &Ending<'_>, captures: bool) -> Result<Exit> {
     let kernel = session.kernel_for(door.as_deref())?;
     let kept = kept(session, &kernel, id, captures)?;
-    // A state database is looked at where work begins; where it ends, only the tree is.
+    // The state of a database is recorded where work begins; where it ends, only the tree is captured.
     let capturing = kept.settings.as_ref().filter(|settings| settings.checkpointing.auto);
     let (dispatch, warnings) = dispatch::finish(&kernel, id, ending, capturing)?;
     captured(session, &kernel, &kept, &warnings);

@@ -11,9 +11,9 @@ use crate::views::ledger::{CheckJson, HealthJson};
 
 /// Check the health of the ledger and of the object store.
 ///
-/// It checks the file's integrity, foreign keys, schema, journal mode, file system, permissions and disk space, and
-/// that the object store beside it exists, belongs to it and is intact. Exit 2 when something is wrong. It also tells
-/// the store's size, and lists what killed captures and restores left, with the command that ends it. ic events verify checks the chain of events.
+/// It checks the file's integrity, foreign keys, schema, journal mode, file system, permissions and disk space, and that the object store
+/// beside it exists, belongs to it and is intact. Exit 2 when something is wrong. It also tells the store's size, and lists what killed
+/// captures and restores left, with the command that ends it. ic events verify checks the chain of events.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic health
@@ -51,7 +51,7 @@ impl Health {
     }
 }
 
-/// Gives up what is missing; a log that is set aside is named.
+/// Accepts a store that lacks newer events or content. A log that belongs to another file is set aside, and named.
 fn accept(session: &Session) -> Result<()> {
     let (db, now) = (session.place()?.db, Environment::context().now());
     let of_ledger = ic_store::accept(&db, session.options(), now)?;

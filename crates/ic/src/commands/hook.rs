@@ -25,13 +25,13 @@ use crate::flags::Global;
 use crate::hook_log::{self, Line};
 use crate::hook_runs::Run;
 
-/// No payload is longer; what is, is not read to its end.
+/// The most bytes of a payload that are read; a longer one is cut there, and then is no JSON.
 const LONGEST_PAYLOAD: u64 = 64 * 1024 * 1024;
 
-/// How long a look at the tree waits for its turn: an agent waits with us, and what it misses the next look shows.
+/// How long a capture waits for the lock of the tree. The agent waits with us, and the next capture shows what this one missed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a ledger that others write to is waited for: what is not recorded now is lost.
+/// How long a hook waits for a ledger that others write to: what it does not record now is lost.
 const PATIENCE_TO_WRITE: Duration = Duration::from_secs(10);
 
 /// Record what a coding agent does. Its hooks call this, with the event's JSON on standard input.
@@ -47,12 +47,12 @@ pub(crate) struct Hook {
     client: String,
     /// The client's name of the event; others are ignored
     event: String,
-    /// It came when the ledger could not be reached: the tree is not looked at.
+    /// Whether the event came when the ledger could not be reached, and is recorded later: the tree is not captured.
     #[arg(skip)]
     is_late: bool,
 }
 
-/// Whatever its environment says, and wherever it was started: a hook works by what its client says. A client may outlive its directory.
+/// A hook ignores IC_FORMAT, and a directory that is gone: a client may outlive the directory that it was started in.
 pub(crate) fn demand_nothing(global: &mut Global, environment: &mut Environment) {
     environment.format = None;
     let named = global.directory.as_deref().unwrap_or(Path::new("."));
@@ -61,7 +61,7 @@ pub(crate) fn demand_nothing(global: &mut Global, environment: &mut Environment)
     }
 }
 
-/// What a client says of an event.
+/// An event, as a client told it.
 struct Event {
     client: Client,
     occasion: Occasion,
@@ -69,12 +69,12 @@ struct Event {
 }
 
 impl Hook {
-    /// It ends with 0 whatever happens.
+    /// Always ends with 0: a client would show any other code as an error, and some stop the agent.
     #[allow(clippy::unnecessary_wraps, reason = "every verb is run so")]
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let started = Instant::now();
         let event = self.read();
-        // Several clients may call by the name of one whose format they read.
+        // Codex and Copilot call by the name of Claude Code where they load its hooks.
         let client = event.as_ref().map_or(self.client.as_str(), |event| event.client.as_str()).to_owned();
         let said = event.and_then(|event| self.answer(session, &event));
         if let Ok(place) = session.place() {
@@ -92,12 +92,13 @@ impl Hook {
         Ok(Exit::Done)
     }
 
-    /// Errors: `invalid_value` for what is unknown, or no JSON.
+    /// Reads the event. Errors: `invalid_value` for an unknown client or event, and for a payload that is no JSON.
     fn read(&self) -> Result<Event> {
         let unknown = |what: &str, name: &str| {
             Diagnosis::new(Code::InvalidValue, format!("The {what} {name:?} is not known; it was ignored."))
         };
         let mut bytes = Vec::new();
+        // Read before anything can fail: a client that finds its pipe closed reports a broken hook.
         let read = std::io::stdin().take(LONGEST_PAYLOAD).read_to_end(&mut bytes);
         let named = Client::parse(&self.client).ok_or_else(|| unknown("client", &self.client))?;
         let occasion = named.occasion(&self.event).ok_or_else(|| unknown("event", &self.event))?;
@@ -107,30 +108,33 @@ impl Hook {
         Ok(Event { client, occasion, payload: client.spelled(payload) })
     }
 
-    /// What the client is told. Errors: for the log alone.
+    /// Records the event and returns the client's answer. Errors go to the log alone.
     fn answer(&self, session: &mut Session, event: &Event) -> Result<Said> {
         let payload = Payload(&event.payload);
         let directory =
             payload.text("cwd").map(PathBuf::from).and_then(|dir| std::fs::canonicalize(dir).ok());
         let directory = directory.unwrap_or_else(|| session.directory.clone());
         session.for_hook(directory.clone(), PATIENCE_TO_WRITE, unsent::patience());
+        // Without a ledger there is nothing to record: hooks of the user's settings are called in every project.
         let Ok(place) = session.place() else { return Ok(Said::default()) };
-        // What came before is recorded before: what still waits has this event wait, too.
+        // Events that wait for the server come first. While they cannot be recorded, this event has to wait behind them.
         let replayed = unsent::replay(session, &place, &directory);
         let id = payload.text("session_id").filter(|id| is_id(id));
         let id = replayed.and_then(|_| id.ok_or_else(|| unreadable("it names no session")));
         let recorded = id.and_then(|id| {
             let teller = Teller { client: event.client.as_str(), client_id: id };
-            // Only where the tree is looked at a hook may take so long that its client ends it.
+            // Only hooks that capture may take so long that their client kills them.
             let line = Line::new(event.client.as_str(), &self.event, Duration::ZERO);
             let looks = event.occasion.looks(tools::may_write(payload.tool()));
             let _run = looks.then(|| Run::begin(&place.store, &line)).flatten();
             self.record(session, teller, event.client, event.occasion, &payload)
         });
         if let Err(error) = &recorded {
+            // Kept before the guard answers: the answer may be a refusal, and the event is recorded later either way.
             unsent::keep(&place, event, (&self.event, &payload), error);
         }
         match recorded {
+            // The guard works without a ledger: what it protects is in no checkpoint either way.
             Err(error) if event.occasion == Occasion::BeforeCall => {
                 guard::alone(session, &place.root, event.client, &payload, error)
             }
@@ -147,11 +151,12 @@ impl Hook {
         payload: &Payload<'_>,
     ) -> Result<Said> {
         let mut kernel = session.kernel()?;
-        // An agent may go into another work tree of the repository: what is recorded is the tree that its session began in.
+        // An agent may go into another work tree of the repository. The tree that is captured here is still the one that its session began
+        // in.
         if let Some(known) = kernel.read(|snapshot| hooks::project_of(snapshot, teller))? {
             kernel.project = Project { directory: known.clone(), root: known };
         }
-        // A configuration that cannot be read is no reason to record nothing, or to let undone work go on.
+        // A configuration that cannot be read still lets the event be recorded, and calls of undone work be refused.
         let (kept, warnings) = match session.kept_along_the_way(&kernel, &kernel.project.root, true) {
             Ok(_) if self.is_late => (None, Vec::new()),
             Ok(kept) => {
@@ -170,6 +175,7 @@ impl Hook {
             return Ok(said);
         }
         hearing.hear(occasion, &mut said)?;
+        // A refused call is not made, so it does nothing in other places either.
         if !said.is_refused {
             let told = places::Told { event: &self.event, session, teller, client, payload, limit };
             told.elsewhere(&mut kernel, occasion, &mut said)?;
@@ -179,21 +185,21 @@ impl Hook {
 }
 
 impl Hook {
-    /// When a capture ends that would make the client kill us: before that, or when it asks us to end.
+    /// When a capture ends: before the client would kill this process, or as soon as it asks this process to end.
     fn limit(&self, session: &Session, client: Client) -> Limit {
         let most = session.hook_limit().unwrap_or_else(|| client.capture_limit(&self.event));
         Limit::new(Instant::now(), most, crate::signals::interrupted().ok())
     }
 }
 
-/// What became of a hook.
+/// The outcome of a hook.
 #[derive(Default)]
 struct Said {
-    /// What the client is told.
+    /// The answer for the client; `None`: nothing is printed.
     answer: Option<Value>,
     /// Whether the call is refused or the stop is blocked.
     is_refused: bool,
-    /// What went less well, for the log.
+    /// Warnings for the log: the event was recorded in spite of them.
     warnings: Vec<Warning>,
 }
 

@@ -35,7 +35,7 @@ verbs! {
     }
 }
 
-/// What is installed into, or uninstalled from.
+/// The client, and the settings that are changed.
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     /// The client: claude-code, codex, gemini, copilot or opencode
@@ -49,13 +49,13 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Errors: `invalid_value` with the list.
+    /// The client that was named. Errors: `invalid_value`, with the list of clients.
     pub(crate) fn client(&self) -> Result<Client> {
         client_named(&self.client)
     }
 }
 
-/// Whose settings.
+/// The settings that are changed: those of the project, or those of the user.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
     /// Use the settings in your home directory: all projects
@@ -67,27 +67,27 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether all projects are meant.
+    /// Whether the settings of the user are changed, which count for all projects.
     fn is_of_user(&self) -> bool {
         self.user
     }
 
-    /// What git and captures are to leave out once something is installed; `None` at home, and outside of git.
+    /// The lines that git's exclude file needs for the settings; `None` for the user's settings, and outside of git.
     pub(crate) fn exclude(&self, session: &Session, what: Excluded) -> Result<Option<Exclude>> {
         let root = if self.user { None } else { Some(Self::root(session)?) };
         Ok(root.and_then(|root| Exclude::with(&root, what)))
     }
 
-    /// Makes a project ready for settings that are installed: it has a ledger, and git leaves the settings out.
+    /// Prepares a project for the hooks: creates its ledger if it has none, and makes git ignore the settings.
     pub(crate) fn prepare(&self, session: &Session, exclude: Option<&Exclude>) -> Result<()> {
         if !self.user {
             require_ledger(session)?;
         }
-        // Before the settings: a capture between the two would keep what an undo must not bring back.
+        // Before the settings are written: a capture between the two would include them, and an undo would then install them again.
         exclude.map_or(Ok(()), Exclude::write)
     }
 
-    /// Removes from git's excludes what an installation added, if none of its settings is left.
+    /// Removes the lines that an installation added to git's exclude file, if none of its settings are left.
     pub(crate) fn clear(&self, session: &Session, edit: &Edit, what: Excluded) -> Result<()> {
         if self.user || !edit.left.is_empty() {
             return Ok(());
@@ -96,7 +96,7 @@ impl Place {
         exclude.map_or(Ok(()), |exclude| exclude.write())
     }
 
-    /// The file that a client names so in a project and at home. Errors: `invalid_value` without a home directory.
+    /// The file with one of these names, in the project or in the home directory. Errors: `invalid_value` without a home directory.
     pub(crate) fn file(&self, session: &Session, [of_project, of_user]: [&str; 2]) -> Result<Location> {
         if self.user {
             let home = session.home().ok_or_else(|| {
@@ -107,7 +107,7 @@ impl Place {
         Ok(Location::of_project(&Self::root(session)?, of_project))
     }
 
-    /// The project.
+    /// The root of the project: of its ledger, or of the one that would be created.
     pub(crate) fn root(session: &Session) -> Result<PathBuf> {
         match session.place() {
             Ok(place) => Ok(place.root),
@@ -116,7 +116,7 @@ impl Place {
     }
 }
 
-/// A project without a ledger gets one.
+/// Creates the project's ledger if it has none.
 fn require_ledger(session: &Session) -> Result<()> {
     if session.place().is_ok() {
         return Ok(());
@@ -125,7 +125,7 @@ fn require_ledger(session: &Session) -> Result<()> {
     ic_store::create(&place, false, &session.directory, session.options(), &Environment::context()).map(drop)
 }
 
-/// Errors: `invalid_value` with the list.
+/// Parses the name of a client. Errors: `invalid_value`, with the list of clients.
 fn client_named(text: &str) -> Result<Client> {
     Client::parse(text).ok_or_else(|| {
         Diagnosis::new(
@@ -136,18 +136,18 @@ fn client_named(text: &str) -> Result<Client> {
     })
 }
 
-/// What an installation did besides.
+/// What an installation did apart from the settings themselves.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Installed {
-    /// Whether git and captures leave the file out.
+    /// Whether git and captures ignore the settings.
     pub(crate) excluded: bool,
-    /// Whether the client was made to trust the hooks.
+    /// Whether Codex was made to trust the hooks.
     pub(crate) trusted: bool,
-    /// Whether all projects are meant.
+    /// Whether the settings of the user were changed.
     pub(crate) is_of_user: bool,
-    /// Whether the project's ledger is on a server.
+    /// Whether the ledger of the project is on a server.
     pub(crate) is_on_server: bool,
-    /// Whether the project's ledger lies in git's directory.
+    /// Whether the ledger of the project is in git's directory.
     pub(crate) is_in_git: bool,
 }
 

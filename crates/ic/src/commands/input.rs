@@ -1,4 +1,4 @@
-//! Values from the command line, checked; size limits on everything.
+//! Checks values from the command line, the size of each among them.
 
 use std::io::{Error, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
@@ -17,27 +17,27 @@ const MAX_JSON: usize = 1024 * 1024;
 /// The longest report on standard input, in bytes.
 const MAX_STDIN: u64 = 256 * 1024 * 1024;
 
-/// Checks free text. Errors: `invalid_value`.
+/// Checks free text. Errors: `invalid_value` if it is too long, or has control characters.
 pub(crate) fn text<'a>(flag: &str, value: &'a str) -> Result<&'a str> {
     check_text(flag, value, MAX_TEXT).map(|()| value)
 }
 
-/// Checks free text that may be left out.
+/// Checks free text, if there is any.
 pub(crate) fn optional_text<'a>(flag: &str, value: Option<&'a str>) -> Result<Option<&'a str>> {
     value.map(|value| text(flag, value)).transpose()
 }
 
-/// Checks a short name that may be left out.
+/// Checks a short name, if there is one.
 pub(crate) fn optional_label(flag: &str, value: Option<&str>) -> Result<Option<String>> {
     value.map(|value| Label::parse(flag, value).map(|label| label.to_string())).transpose()
 }
 
-/// As much of a text as can be recorded: control characters become spaces, what is too long is cut. `None` if nothing is left.
+/// The part of a text that can be recorded: control characters become spaces, and the end is cut. `None` if nothing is left.
 pub(crate) fn cut_text(value: Option<&str>) -> Option<String> {
     cut(value, MAX_TEXT, |c| c.is_control() && c != '\n' && c != '\t')
 }
 
-/// As much of a text as a short name can have.
+/// The part of a text that can be a short name, as [`cut_text`].
 pub(crate) fn cut_label(value: Option<&str>) -> Option<String> {
     cut(value, Label::MAX_BYTES, char::is_control)
 }
@@ -45,27 +45,28 @@ pub(crate) fn cut_label(value: Option<&str>) -> Option<String> {
 fn cut(value: Option<&str>, max_bytes: usize, is_bad: impl Fn(char) -> bool) -> Option<String> {
     let clean: String = value?.chars().map(|c| if is_bad(c) { ' ' } else { c }).collect();
     let clean = clean.trim();
-    // Never within a character.
+    // Not within a character of several bytes.
     let end = clean.floor_char_boundary(max_bytes);
     let clean = clean[..end].trim_end();
     (!clean.is_empty()).then(|| clean.to_owned())
 }
 
-/// Checks short names.
+/// Checks each of several short names. Errors: `invalid_value`.
 pub(crate) fn labels(flag: &str, values: &[String]) -> Result<Vec<String>> {
     values.iter().map(|value| Label::parse(flag, value).map(|label| label.to_string())).collect()
 }
 
-/// Checks a path that is to be recorded. Errors: `invalid_value`.
+/// Checks a path that will be recorded, which need not exist. Errors: `invalid_value`.
 pub(crate) fn path<'a>(flag: &str, value: &'a Path) -> Result<&'a Path> {
     let bytes = ic_store::path_bytes(value);
+    // The limit of a path on Linux.
     if bytes.is_empty() || bytes.len() > 4096 {
         return Err(invalid(flag, "must be a path of 1 to 4096 bytes"));
     }
     Ok(value)
 }
 
-/// A JSON object. Errors: `invalid_value`.
+/// Parses a JSON object. Errors: `invalid_value`.
 pub(crate) fn json_object(flag: &str, value: &str) -> Result<Map<String, Value>> {
     if value.len() > MAX_JSON {
         return Err(invalid(flag, &format!("is longer than {MAX_JSON} bytes")));
@@ -73,7 +74,7 @@ pub(crate) fn json_object(flag: &str, value: &str) -> Result<Map<String, Value>>
     serde_json::from_str(value).map_err(|e| invalid(flag, &format!("is not a JSON object: {e}")))
 }
 
-/// The value itself, or the content of FILE for `@FILE`.
+/// The value itself, or the content of FILE if it is `@FILE`.
 pub(crate) fn inline_or_file(session: &Session, flag: &str, value: &str) -> Result<String> {
     let Some(file) = value.strip_prefix('@') else { return Ok(value.to_owned()) };
     let path = session.directory.join(file);
@@ -85,6 +86,7 @@ pub(crate) fn inline_or_file(session: &Session, flag: &str, value: &str) -> Resu
         }
         opened => opened.while_doing(doing)?,
     };
+    // One byte more than allowed is read, to tell a file that is too long from one that fits.
     opened.take(MAX_JSON as u64 + 1).read_to_string(&mut text).while_doing(doing)?;
     if text.len() > MAX_JSON {
         return Err(invalid(flag, &format!("names a file longer than {MAX_JSON} bytes")));
@@ -92,7 +94,7 @@ pub(crate) fn inline_or_file(session: &Session, flag: &str, value: &str) -> Resu
     Ok(text)
 }
 
-/// Everything on standard input. Errors: `invalid_value` beyond 256 MiB.
+/// Reads standard input to its end. Errors: `invalid_value` beyond 256 MiB.
 pub(crate) fn standard_input() -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     std::io::stdin()
@@ -106,7 +108,7 @@ pub(crate) fn standard_input() -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A project directory: absolute, without links. Errors: `invalid_value` if it is not a directory.
+/// The project directory that a value names: absolute, without links. Errors: `invalid_value` if it is no directory.
 pub(crate) fn project(session: &Session, value: &Path) -> Result<PathBuf> {
     let joined = session.directory.join(value);
     match std::fs::canonicalize(&joined) {
@@ -115,23 +117,23 @@ pub(crate) fn project(session: &Session, value: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The project directory of runs that are looked for: as [`project`], or one that is gone and that runs are recorded of.
+/// As [`project`], for a search of runs: the directory may be gone, if runs are recorded for it.
 ///
-/// Errors: `invalid_value` if it is not a directory, and no run knows it as one that was.
+/// Errors: `invalid_value` if it is no directory, and no run is recorded for it.
 pub(crate) fn known_project(session: &Session, kernel: &Kernel, value: &Path) -> Result<PathBuf> {
     let refusal = match project(session, value) {
         Ok(path) => return Ok(path),
         Err(refusal) => refusal,
     };
     let Some(gone) = without_links(&session.directory.join(value)) else { return Err(refusal) };
-    // A name that was never a project is a mistake of spelling, and an empty list would hide it.
+    // A name without any run is a typing error, which an empty list would hide.
     let filter = Filter { open: false, project: Some(&gone), limit: 1, before: None };
     let is_known = kernel.read(|snapshot| Ok(!run::list(snapshot, &filter)?.is_empty()))?;
     if is_known { Ok(gone) } else { Err(refusal) }
 }
 
-/// The path of what is not there, as it was when it was: without the links of the part that is still there. `None` if something
-/// is there, or nobody can tell.
+/// The former real path of a directory that is gone: links in the part that still exists are resolved. `None` if it exists, or cannot be
+/// looked at.
 fn without_links(path: &Path) -> Option<PathBuf> {
     let is_absent = |e: &Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
     if !std::fs::canonicalize(path).is_err_and(|e| is_absent(&e)) {
@@ -139,7 +141,7 @@ fn without_links(path: &Path) -> Option<PathBuf> {
     }
     let (above, mut real) =
         path.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)))?;
-    // No link is left in what is gone, so that `..` there means the level above, as it is written.
+    // The part that is gone has no links any more, so `..` in it means the level above.
     for part in path.strip_prefix(above).ok()?.components() {
         match part {
             Component::ParentDir => drop(real.pop()),

@@ -26,7 +26,7 @@ impl Install {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let (client, place, dry_run) = (self.target.client()?, &self.target.place, self.target.dry_run);
         hooks::install::require_trust(client, self.trust)?;
-        // What refuses one of the two refuses both: so both are looked at before anything is written.
+        // Both are planned first, so that a refusal of one leaves the other unchanged, too.
         let (mut planned, installed) = hooks::install::install(session, client, place, true)?;
         let (server, excluded) = mcp::install::install(session, client, place, Some(&planned), true)?;
         let (hooks, installed, server, excluded) = if dry_run {

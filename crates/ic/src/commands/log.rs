@@ -29,7 +29,7 @@ pub(crate) struct Log {
     /// Include what was rolled back, and rollbacks that were undone
     #[arg(long)]
     all: bool,
-    /// At most N
+    /// Print at most N entries
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
     /// Only what was recorded before this event, as the last `seq` of a page
@@ -46,7 +46,7 @@ impl Log {
         let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()));
         let run = match run {
             Err(error) if error.code() == Code::RunNotFound && self.run.is_none() => {
-                // Hooks that wait for the first prompt are no error.
+                // Without a run, but with hooks that wait for the first prompt, the list is empty, and the text says so.
                 let waiting = doctor::installed_clients(session);
                 if waiting.is_empty() || kernel.read(ic_point::moved_from)?.is_some() {
                     return Err(error);
@@ -78,7 +78,7 @@ impl Log {
         let back = Back::of(&kernel.ledger);
         let elsewhere = if self.run.is_some() { None } else { Self::elsewhere(&kernel)? };
         let beside = kernel.read(|snapshot| {
-            // A page further back, or of a run that was named, says nothing of what is newer.
+            // Newer prompts are mentioned only on the first page, and not if a run was named.
             if self.run.is_some() || self.before.is_some() {
                 return Ok(None);
             }
@@ -93,7 +93,7 @@ impl Log {
         })
     }
 
-    /// Says that counts are missing, where they are, because content cannot be read.
+    /// Warns that the numbers of changes are incomplete because content cannot be read, if `why` says so.
     fn warn_of_unread(session: &Session, why: Option<&str>) {
         if let Some(why) = why {
             let why = why.trim_end_matches('.');
@@ -111,7 +111,7 @@ impl Log {
         Page { all: self.all, before: self.before, at_most: self.limit as usize }
     }
 
-    /// Whether nothing is open here but what agents do, outside of an agent's own shell.
+    /// Whether only agents' sessions are open here, so that all of them are shown. Not in an agent's own shell, which shows its session.
     fn is_of_agents(kernel: &Kernel) -> Result<bool> {
         if kernel.own_run.is_some() {
             return Ok(false);
@@ -119,7 +119,7 @@ impl Log {
         kernel.read(|snapshot| match ic_point::run_here(kernel, snapshot) {
             Ok(Some(run)) => ic_session::is_own_run(snapshot, &run.id),
             Ok(None) => Ok(false),
-            // Several agents are at work: what all of them did is told.
+            // Several runs are open. If all are agents' sessions, they are shown together.
             Err(error) if error.code() == Code::AmbiguousRun => ic_point::only_sessions(kernel, snapshot),
             Err(error) => Err(error),
         })
@@ -140,7 +140,7 @@ impl Log {
     }
 }
 
-/// The files outside of the project that the work at these entries changed, by the entries' references.
+/// The files outside of the project that the work at these entries changed, by the reference of each entry.
 fn outside_files<'e>(kernel: &Kernel, entries: impl Iterator<Item = &'e Entry>) -> Result<OutsideFiles> {
     let mut named = OutsideFiles::new();
     for entry in entries {

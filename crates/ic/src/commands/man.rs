@@ -22,7 +22,7 @@ use crate::views::man::ManJson;
   ic man ~/.local/share/man/man1     # then: man ic-run-rollback
   ic man pages                       # then: man -l pages/ic.1")]
 pub(crate) struct Man {
-    /// The directory
+    /// The directory, created if it is missing
     #[arg(value_name = "DIR")]
     pages: PathBuf,
 }
@@ -40,10 +40,11 @@ impl Man {
     }
 }
 
-/// Writes the pages that are not there yet as they should be, and returns their names.
+/// Writes the pages that are missing or differ, and returns their names.
 ///
-/// Errors: `invalid_value` if `directory` is none and cannot become one; nothing is changed then, nor when a page cannot be written.
+/// Errors: `invalid_value` if `directory` is no directory and cannot be made. If it or a page cannot be written, nothing is changed.
 fn write(pages: &[Page], directory: &Path) -> Result<Vec<String>> {
+    // Remembered, so that a failure leaves no empty directory behind.
     let is_new = make(directory)?;
     let changed: Vec<&Page> = pages
         .iter()
@@ -52,7 +53,7 @@ fn write(pages: &[Page], directory: &Path) -> Result<Vec<String>> {
     if !changed.is_empty() {
         let stage = directory.join(format!(".ic-man-{}", std::process::id()));
         let result = lay(&changed, directory, &stage);
-        // Nothing of it is needed any more, and it hides nothing.
+        // After a failure the stage may contain pages; its name begins with a dot, so that man does not find it if it stays.
         let _ = fs::remove_dir_all(&stage);
         if result.is_err() && is_new {
             let _ = fs::remove_dir(directory);
@@ -62,7 +63,7 @@ fn write(pages: &[Page], directory: &Path) -> Result<Vec<String>> {
     Ok(changed.iter().map(|page| page.name.clone()).collect())
 }
 
-/// Makes the directory if it is missing; whether it was.
+/// Makes the directory if it is missing; returns whether it was.
 fn make(directory: &Path) -> Result<bool> {
     match fs::create_dir(directory) {
         Ok(()) => Ok(true),
@@ -79,7 +80,7 @@ fn make(directory: &Path) -> Result<bool> {
     }
 }
 
-/// Writes the pages aside, then puts each into its place: what is left to fail by then is the directory itself.
+/// Writes all pages into `stage`, then renames each. After the first rename, only a failure of the directory itself leaves some pages old.
 fn lay(pages: &[&Page], directory: &Path, stage: &Path) -> Result<()> {
     for page in pages {
         let place = directory.join(&page.name);

@@ -33,7 +33,7 @@ super::verbs! {
 }
 
 impl Mcp {
-    /// Whether it is the server that is asked for.
+    /// Whether no verb was given, which starts the server.
     #[cfg(feature = "mcp")]
     pub(crate) fn is_server(&self) -> bool {
         self.verb.is_none()
@@ -48,7 +48,7 @@ impl Mcp {
     }
 }
 
-/// `excluded`: of an installation, whether git and captures leave the file out.
+/// Prints what was done. `excluded`: after an installation, whether git and captures ignore the file.
 fn report(
     session: &mut Session,
     client: Client,

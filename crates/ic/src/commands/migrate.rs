@@ -19,7 +19,7 @@ impl Migrate {
         let place = session.place()?;
         let migrated = ic_store::migrate_on_server(&place, session.options())?;
         if migrated.is_none() {
-            // What there is to do is done by opening it.
+            // A ledger in a file is migrated by opening it.
             session.kernel()?;
         }
         let from = migrated.map_or(ic_store::LATEST, |migrated| migrated.from);

@@ -1,4 +1,4 @@
-//! What nearly every verb needs.
+//! The names that nearly every verb uses.
 
 pub(crate) use clap::Args;
 pub(crate) use ic_base::{Code, Diagnosis, Result};

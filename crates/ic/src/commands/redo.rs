@@ -25,7 +25,7 @@ pub(crate) struct Redo {
     /// Only what was undone of this run; several active ones need it [default: what was undone last here]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Why
+    /// The reason, recorded with the redo
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Redo the rest although undone effects are not made again
@@ -37,7 +37,7 @@ pub(crate) struct Redo {
     /// Refuse any plan but this one: of a dry run the `undo_plan_hash`, of a restore the `plan_hash`
     #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -84,7 +84,7 @@ impl Redo {
     }
 }
 
-/// Names the older undo that can be redone where the newest one cannot: it may be of another session.
+/// Adds to the refusal of the newest undo the older one that can be redone: the newest may be of another session.
 fn with_older(kernel: &Kernel, refused: &RollbackId, error: Diagnosis) -> Diagnosis {
     let is_blocked = matches!(
         error.code(),
@@ -95,7 +95,7 @@ fn with_older(kernel: &Kernel, refused: &RollbackId, error: Diagnosis) -> Diagno
             | Code::EffectsUndone
             | Code::WorkRunning
     );
-    // The refusal itself counts, whatever keeps from an answer to this.
+    // If the older one cannot be looked up, the refusal is returned without it.
     let Some(older) = is_blocked.then(|| ic_rollback::older(kernel, refused).ok().flatten()).flatten() else {
         return error;
     };

@@ -31,14 +31,15 @@ verbs! {
     }
 }
 
-/// What all that is asked about does.
+/// The beginning of the question, and of the refusal without a terminal.
 const DOES: &str = "A rewind writes into the application's database and the working tree";
 
 fn watch() -> Result<Watch> {
     Ok(Watch { interrupted: signals::interrupted()? })
 }
 
-/// Prints what became of a rewind; exit 4 if something is left. One that is done gives up archives that are not kept any more.
+/// Prints the outcome of a rewind; exit 4 if a part is left. A rewind that is done also removes archives that have outlived their
+/// retention.
 fn finish(
     session: &mut Session,
     kernel: &Kernel,

@@ -29,7 +29,7 @@ verbs! {
     }
 }
 
-/// What all that is asked about does.
+/// The beginning of the question, and of the refusal without a terminal.
 const DOES: &str = "This changes more than the ledger";
 
 fn show(
@@ -47,7 +47,8 @@ fn show(
     session.output.record(&record, text).map(|_| ())
 }
 
-/// As [`ic_rollback::files_alone`]. What keeps that from an answer is told by the way back itself, and no reason not to show a rollback.
+/// The files whose restore alone can be undone: see [`ic_rollback::files_alone`]. An error there is ignored, because the rest is still
+/// worth showing, and the undo itself reports it.
 fn files_alone(
     session: &Session,
     kernel: &Kernel,
@@ -62,7 +63,7 @@ fn watch() -> Result<Watch> {
     Ok(Watch { interrupted: signals::interrupted()?, ..Watch::default() })
 }
 
-/// How checkpoints are taken in the project of the run, and where its state database is.
+/// The settings of the run's project: how checkpoints are taken, and where its state database is.
 fn settings(session: &Session, kernel: &Kernel, reference: &str) -> Result<Settings> {
     session.settings_of_project(kernel, &ic_rollback::run_of(kernel, reference)?.project_dir)
 }
@@ -92,7 +93,7 @@ fn finish(session: &mut Session, kernel: &Kernel, undone: &Undone) -> Result<Exi
     Ok(if undone.seq.is_some() && !is_partial { Exit::Done } else { Exit::Partly })
 }
 
-/// A rollback as it is.
+/// A rollback in its current state, as text for the question.
 fn shown(session: &Session, reference: &str) -> Result<String> {
     let kernel = session.kernel()?;
     let (remembered, steps) = ic_rollback::named(&kernel, reference)?;

@@ -1,4 +1,4 @@
-//! A rollback over several layers, shown and asked about: what `run rollback` and `undo` share.
+//! Shows the plan of a rollback, asks, and carries it out: shared by `run rollback` and `undo`.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::commands::workflow::Watch as Progress;
 use crate::signals;
 use crate::views::rollback::RollbackJson;
 
-/// A layer, as it is typed.
+/// A layer, as the command line names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Layer {
     /// Phase pointer, skips, artifacts, dispatches, agents
     Workflow,
     /// Only list commits and files, by dispatch: rolls nothing back
     Code,
-    /// Outside effects
+    /// Outside effects, by their compensations
     Effects,
-    /// The working tree
+    /// Files of the working tree
     Files,
     /// HEAD, branch, index, stash
     Git,
@@ -34,9 +34,9 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
-    /// The layers that are named; `None`: all of them, as where nothing is typed.
+    /// The layers that are named; `None` for all of them, which is also the default.
     ///
-    /// Errors: `usage` for code, which only asks.
+    /// Errors: `usage` for `code`, which is a report and no layer of a rollback.
     pub(crate) fn named(typed: &[Self]) -> Result<Option<Vec<ic_rollback::Layer>>> {
         use ic_rollback::Layer as L;
         if typed.is_empty() || typed.contains(&Self::All) {
@@ -57,7 +57,7 @@ impl Layer {
     }
 }
 
-/// What a person decides before it is refused.
+/// The refusals that a person overrides.
 #[derive(Debug, Clone, Copy, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Forced {
@@ -89,22 +89,22 @@ impl Forced {
         each.or(Force::all_if(self.force))
     }
 
-    /// Whether anything is decided.
+    /// Whether any of the flags was given.
     pub(crate) fn is_any(self) -> bool {
         self.decided() != Force::default()
     }
 }
 
-/// A rollback that a person asks for.
+/// A rollback that a person asks for, with `--yes` or without.
 pub(crate) struct Rolling<'a> {
-    /// What is rolled back, and how.
+    /// The point, the layers and the flags.
     pub(crate) request: LayeredRequest<'a>,
-    /// Nobody is asked.
+    /// Whether it is done without a question.
     pub(crate) yes: bool,
 }
 
 impl Rolling<'_> {
-    /// Shows the plan and asks on a terminal; elsewhere it needs `--yes`.
+    /// Carries out the rollback. Without `yes` it first shows the plan and asks; without a terminal it is refused.
     pub(crate) fn go(&self, session: &mut Session, kernel: &Kernel, settings: &Settings) -> Result<Exit> {
         let mut progress = Progress::new(session);
         let mut roll_back = |base: Request<'_>| {
@@ -131,11 +131,11 @@ impl Rolling<'_> {
                 return Ok(Exit::No);
             }
             session.output.warn_all(preview.stays());
-            // Nothing else is done than what was shown.
+            // The plan was shown; a plan that has changed since is refused.
             sure.expect_plan = Some(&preview.rollback.plan_hash);
         }
         let whole = roll_back(sure)?;
-        // Who was asked was told.
+        // Otherwise the question has said it already.
         if base.dry_run || self.yes {
             say_where(session, kernel, &whole);
         }
@@ -143,7 +143,7 @@ impl Rolling<'_> {
     }
 }
 
-/// The paths of a plan are those of the run's tree, which need not be the caller's.
+/// Says where the run works, if that is not here: the paths of the plan belong to that tree.
 fn say_where(session: &Session, kernel: &Kernel, whole: &LayeredRollback) {
     let tree = whole.parts.tree.as_ref().map(|tree| tree.target.root.as_path());
     if let Some(root) = tree.filter(|root| *root != kernel.project.root) {
@@ -154,7 +154,7 @@ fn say_where(session: &Session, kernel: &Kernel, whole: &LayeredRollback) {
     }
 }
 
-/// Prints what is planned or done.
+/// Prints the plan or the outcome, and returns the exit that it leads to.
 fn finish(
     session: &mut Session,
     kernel: &Kernel,
@@ -180,7 +180,8 @@ fn finish(
     })
 }
 
-/// As [`ic_rollback::files_alone`], of what was rolled back. What keeps that from an answer is told by the way back itself.
+/// The files whose restore alone can be undone: see [`ic_rollback::files_alone`]. An error there is ignored, because the rest is still
+/// worth showing, and the undo itself reports it.
 fn files_alone(
     kernel: &Kernel,
     settings: &Settings,

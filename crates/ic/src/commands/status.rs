@@ -28,6 +28,7 @@ pub(crate) struct Status {
 
 impl Status {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+        // Before the ledger is opened: a server that does not answer is the very reason why events wait.
         let unsent = session.place().ok().and_then(|place| hook_spool::read(&place.store).said());
         if let Some(said) = &unsent {
             session.output.warn(said);

@@ -62,10 +62,11 @@ mod page {
 
     impl Ui {
         pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+            // Every request opens the ledger; kept connections make that cheap.
             ic_store::keep_connections();
             let opening = session.opening()?;
             let interrupted = signals::interrupted()?;
-            // What it would undo is refused where the ledger is on a server.
+            // On a server an undo would be refused, so the page does not offer it.
             let read_only = self.read_only || !opening.kernel()?.ledger.is_of_one_host();
             let options = Options { port: self.port.unwrap_or(0), read_only, interrupted };
             let (place, open) = (opening.store().to_owned(), self.open);
@@ -81,7 +82,7 @@ mod page {
         }
     }
 
-    /// This project, opened for each request of the page.
+    /// This project, opened anew for each request.
     struct Here(Opening);
 
     impl Project for Here {
@@ -102,14 +103,15 @@ mod page {
         }
     }
 
-    /// A file of the user's own that leads a browser to the page: what stands on a command line can be read by every user of the machine.
+    /// A file of the user's own that leads a browser to the page. The address has a key, and a command line can be read by every user of
+    /// the machine.
     struct Opener(PathBuf);
 
     impl Opener {
         fn open(store: &Path, address: &Address) -> Result<Self> {
             let path = store.join(format!("ui-{}.html", address.port));
             let doing = || format!("writing {}", path.display());
-            // One that a killed page left has a key that opens nothing any more.
+            // The key in the file of a page that was killed opens nothing any more.
             let _ = fs::remove_file(&path);
             let mut file = ic_store::private::create_new(&path).while_doing(doing)?;
             let page = format!(
@@ -135,7 +137,7 @@ mod page {
 
     impl Drop for Opener {
         fn drop(&mut self) {
-            // What is left leads nowhere once the page has ended.
+            // If it stays, it leads nowhere once the page has ended.
             let _ = fs::remove_file(&self.0);
         }
     }

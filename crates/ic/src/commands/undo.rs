@@ -14,12 +14,11 @@ use crate::commands::rolling::{Forced, Layer, Rolling};
 
 /// Undo the last work: roll record, outside effects, git, files and rows back to before it.
 ///
-/// Without POINT, the last work is the newest dispatch, step or prompt that is not undone; a terminal offers the
-/// points to choose from. Asked by an agent, in its shell or over MCP, it is the newest earlier prompt of its own session
-/// that changed something, and that one alone. Where work from before the last one was undone by `--dispatch`, the last work alone is undone, so
-/// that the other one stays undone. With POINT, everything recorded after it is undone. It is the same as `ic run rollback --to
-/// POINT --layer=all`; where there is no run, it restores the newest checkpoint that differs from the tree. A
-/// checkpoint of the tree is taken first: `ic redo` restores it.
+/// Without POINT, the last work is the newest dispatch, step or prompt that is not undone; a terminal offers the points to choose from.
+/// Asked by an agent, in its shell or over MCP, it is the newest earlier prompt of its own session that changed something, and that one
+/// alone. Where work from before the last one was undone by `--dispatch`, the last work alone is undone, so that the other one stays
+/// undone. With POINT, everything recorded after it is undone. It is the same as `ic run rollback --to POINT --layer=all`; where there is
+/// no run, it restores the newest checkpoint that differs from the tree. A checkpoint of the tree is taken first: `ic redo` restores it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic undo                              # choose from a list, then confirm
@@ -44,7 +43,7 @@ pub(crate) struct Undo {
     /// The run [default: that of POINT, else @, else the newest here]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Why
+    /// The reason, recorded with the rollback
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// The layers to roll back, workflow among them [default: all]
@@ -61,16 +60,16 @@ pub(crate) struct Undo {
     /// Keep what others changed
     #[arg(long, conflicts_with_all = ["force", "force_files"])]
     keep_theirs: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
 
-/// What is undone where nothing was named.
+/// The work that is undone if none was named.
 enum Chosen {
-    /// All after this point.
+    /// Everything recorded after this point.
     Point(String),
-    /// The work of this dispatch alone.
+    /// Only the work of this dispatch.
     Alone(String),
 }
 
@@ -79,10 +78,10 @@ impl Undo {
         let kernel = session.kernel_to_change(None)?;
         ic_rollback::require_whole(&kernel)?;
         if let Some(id) = self.only() {
-            // An unknown one is no checkpoint that could be restored instead.
+            // Looked up first: an unknown dispatch is refused, and must not lead to a restore of a checkpoint.
             kernel.read(|snapshot| dispatch::resolve(snapshot, id))?;
         }
-        // An agent that asks means what it did before: its own prompt is not undone under it.
+        // An agent that asks means its earlier work: undoing its current prompt would undo the very turn that asks.
         let asking = if self.names_any() { None } else { session.asking(&kernel)? };
         let earlier = asking.map(|asking| kernel.read(|snapshot| ic_point::earlier(snapshot, &asking)));
         let earlier = earlier.transpose()?.map(|id| id.to_string());
@@ -94,7 +93,7 @@ impl Undo {
             }
             Meant::Checkpoint(id) => self.restore(session, id.as_str()),
             Meant::Tree => {
-                // What is named and is no checkpoint is no point of a run that is not there.
+                // A POINT that belongs to no run can only be a checkpoint.
                 if let Some(point) = &self.point {
                     return self.restore(session, point.strip_prefix("checkpoint:").unwrap_or(point));
                 }
@@ -112,8 +111,8 @@ impl Undo {
         }
     }
 
-    /// The run that is meant where none was named: an open one without work that could be undone is not what a person means whose last
-    /// work is that of a run which has ended since.
+    /// The run that is meant if none was named. If the open run has no work to undo, and a run that has ended since did the last work, the
+    /// person means that one.
     fn or_ended(&self, session: &Session, kernel: &Kernel, run: Run) -> Result<Run> {
         if self.names_any() {
             return Ok(run);
@@ -134,13 +133,13 @@ impl Undo {
         Ok(ended)
     }
 
-    /// The dispatch that alone is undone, as an id or the end of one.
+    /// The dispatch that is undone alone, as an id or the end of one.
     fn only(&self) -> Option<&str> {
         let named = |id| ["dispatch:", "prompt:"].iter().find_map(|kind| str::strip_prefix(id, kind));
         self.dispatch.as_deref().map(|id| named(id).unwrap_or(id))
     }
 
-    /// Whether the caller says what is meant.
+    /// Whether the caller named a run, a point or a dispatch.
     fn names_any(&self) -> bool {
         self.run.is_some() || self.point.is_some() || self.dispatch.is_some()
     }
@@ -180,12 +179,12 @@ impl Undo {
         };
         let (force, keep_theirs) = (self.forced.decided(), self.keep_theirs);
         let request = LayeredRequest { base, layers, force, keep_theirs, mine: false, beside_runs: false };
-        // The record alone is changed without a question, as everywhere.
+        // The workflow layer changes only the record, which needs no confirmation anywhere.
         let yes = self.yes || layers == Layers::Only(&[ic_rollback::Layer::Workflow]);
         Rolling { request, yes }.go(session, kernel, &settings)
     }
 
-    /// The point that a person chooses; the last one where nobody can be asked, or wants to be. `None`: nobody chose one.
+    /// The point that a person picks, or the last one if no question is asked. `None`: the person picked none.
     fn choose(&self, session: &Session, kernel: &Kernel, run: &Run) -> Result<Option<Chosen>> {
         const OFFERED: usize = 20;
         let last = kernel.read(|snapshot| {
@@ -204,7 +203,8 @@ impl Undo {
         Ok(picked.and_then(|at| references.get(at).cloned()).map(Chosen::Point))
     }
 
-    /// The last work alone where the tree before it has other work that was undone since: that is not to come back unasked.
+    /// The last point, or only the last work if the tree before it contains other work that was undone since: going back to that tree would
+    /// restore that work unasked.
     fn last_or_alone(&self, session: &Session, kernel: &Kernel, run: &Run, last: Listed) -> Result<Chosen> {
         let has_files = self.layer.is_empty() || self.layer.contains(&Layer::Files);
         let work = last.before.clone().filter(|_| has_files && matches!(last.kind, "prompt" | "dispatch"));
@@ -220,7 +220,7 @@ impl Undo {
         Ok(Chosen::Alone(work))
     }
 
-    /// The last point of a run that nobody named, with a word on prompts that are none of its work: a person may mean them.
+    /// Adds to the last point of a run a warning about newer prompts that do not belong to the run: the person may mean those.
     fn beside_prompts(
         &self,
         session: &Session,

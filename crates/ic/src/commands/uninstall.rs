@@ -21,7 +21,7 @@ pub(crate) struct Uninstall {
 impl Uninstall {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let (client, place, dry_run) = (self.target.client()?, &self.target.place, self.target.dry_run);
-        // The other way round than they were installed. What refuses one of the two refuses both.
+        // In the reverse order of the installation. Both are planned first, so that a refusal of one leaves the other unchanged, too.
         let mut planned = mcp::uninstall::uninstall(session, client, place, true)?;
         let hooks = hooks::uninstall::uninstall(session, client, place, Some(&planned), true)?;
         let (server, hooks) = if dry_run {

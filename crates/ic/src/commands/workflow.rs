@@ -73,7 +73,7 @@ impl Choices {
     }
 }
 
-/// What all that is asked about does.
+/// The beginning of the question, and of the refusal without a terminal.
 const DOES: &str = "A rollback runs undo commands and writes into the working tree";
 
 type Deed = fn(&Setup<'_>, &str, &Overrides, &mut dyn Ui) -> Result<Report>;

@@ -1,5 +1,5 @@
-//! Bash: it splits words at `=`, `:` and `@` too, replaces only what stands behind the last of them, quotes nothing by itself, and
-//! shows no descriptions unless they are part of what it lists.
+//! Bash: it splits words at `=`, `:` and `@` too, replaces only the part behind the last of them, quotes nothing by itself, and shows
+//! descriptions only if they are a part of the candidates that it lists.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use super::typed::{Rules, Typed, unquoted};
 use super::{Candidate, candidates};
 use crate::environment::Environment;
 
-/// The elements of COMPREPLY, a line each.
+/// The elements of COMPREPLY, one a line.
 ///
 /// `arguments`: `COMP_TYPE`, `COLUMNS`, what bash would replace, and the line up to the cursor.
 pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Option<Vec<u8>> {
@@ -22,6 +22,7 @@ pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Optio
     let kept = kept(&typed, replaced);
     let mut replies: Vec<Vec<u8>> = found.iter().map(|c| quoted(c, kept, &typed)).collect();
     if replies.len() > 1 && is_list(kind) {
+        // Without a usable COLUMNS, the usual width of a terminal.
         let columns = columns.to_str().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(80);
         describe(&mut replies, &found, columns);
     }
@@ -31,11 +32,11 @@ pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Optio
 /// How many bytes of the word stay on the line, before what bash replaces.
 fn kept(typed: &Typed, replaced: &OsStr) -> usize {
     let head = typed.raw.strip_suffix(replaced.as_bytes()).unwrap_or_default();
-    // Quotes of the head count for nothing in the word itself; one may still be open.
+    // Quotes do not count: a candidate has none, and is cut by its own bytes. One may still be open here.
     unquoted(head, Rules::Posix).len()
 }
 
-/// What replaces the end of the word: quoted as the word already is, else by backslashes.
+/// What replaces the end of the word: quoted as the word was begun, else by backslashes.
 fn quoted(candidate: &Candidate, kept: usize, typed: &Typed) -> Vec<u8> {
     let value = candidate.value.as_bytes();
     let home: &[u8] = if typed.raw.starts_with(b"~/") && kept == 0 { b"~/" } else { b"" };
@@ -46,7 +47,7 @@ fn quoted(candidate: &Candidate, kept: usize, typed: &Typed) -> Vec<u8> {
         let needs_backslash = match typed.quote {
             Some(b'\'') => {
                 if *byte == b'\'' {
-                    // Out of the quotes, and into them again.
+                    // Ends the quotes, adds one quote, and begins them again.
                     reply.extend_from_slice(br"'\'");
                 }
                 false
@@ -68,13 +69,13 @@ fn is_list(kind: &OsStr) -> bool {
     ["63", "33", "64"].iter().any(|code| kind == *code)
 }
 
-/// Puts what each candidate is behind it, in columns.
+/// Adds the description to each candidate, in columns.
 fn describe(replies: &mut [Vec<u8>], found: &[Candidate], columns: usize) {
     let width = |reply: &[u8]| String::from_utf8_lossy(reply).width();
     let widest = replies.iter().map(|reply| width(reply)).max().unwrap_or(0);
     for (reply, candidate) in replies.iter_mut().zip(found) {
         let padding = widest - width(reply) + 2;
-        // What does not fit on a line would be broken anywhere.
+        // Bash would break a longer line in the middle of a word.
         let about = fitting(&candidate.about, columns.saturating_sub(widest + 5));
         if !about.is_empty() {
             reply.extend(std::iter::repeat_n(b' ', padding));
@@ -83,7 +84,7 @@ fn describe(replies: &mut [Vec<u8>], found: &[Candidate], columns: usize) {
     }
 }
 
-/// As much of a text as fits into so many columns.
+/// The beginning of a text that fits into `columns` columns, with an ellipsis if it is cut.
 fn fitting(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Names of files, from the directory that `-C` names.
+//! Completes names of files, from the directory that `-C` names.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Candidate;
 
-/// A directory with more names than this is no help to choose from.
+/// A directory with more names than this offers none: no person chooses from so long a list.
 const MOST: usize = 10_000;
 
 /// The files (or only the directories) that `typed` begins to name, by name; a directory ends with a slash.
@@ -33,7 +33,7 @@ pub(super) fn named(
         if !is_wanted {
             continue;
         }
-        // A link to a directory is one, too.
+        // `file_type` does not follow links, so a link to a directory is asked about again.
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir())
             || std::fs::metadata(entry.path()).is_ok_and(|meta| meta.is_dir());
         if is_directory || !only_directories {

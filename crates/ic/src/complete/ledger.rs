@@ -1,4 +1,4 @@
-//! What of a ledger can be named: the newest of each kind, with what a person knows it by.
+//! Completes names from the ledger: the newest of each kind, described by what a person knows it by.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -22,23 +22,23 @@ use super::position::Position;
 use crate::environment::Environment;
 use crate::text::plain;
 
-/// How many of a kind are offered.
+/// The most candidates of a kind.
 const MOST: usize = 100;
-/// How many tasks are read: it is the application's database, which others write.
+/// The most tasks that are read: the database is the application's, and others write to it.
 const OFFERED_TASKS: u32 = 100;
-/// Among how many checkpoints those of the working tree are looked for.
+/// The number of newest checkpoints that are searched for those of this working tree.
 const CHECKPOINTS_SEEN: i64 = 300;
-/// In how many runs agents and artifacts are looked for.
+/// The number of newest open runs that are searched for agents and artifacts.
 const RUNS_SEEN: i64 = 20;
-/// Nobody waits longer for a key.
+/// The longest wait for a lock: a person who presses a key takes longer for a hang.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Where a line acts: after `-C`, without links; `None` if it is no directory.
+/// The directory that a line acts in: after `-C`, without links; `None` if there is no such directory.
 pub(super) fn directory(at: &Position<'_>) -> Option<PathBuf> {
     std::fs::canonicalize(at.value("directory").unwrap_or(".".as_ref())).ok()
 }
 
-/// What a line that acts on a ledger names.
+/// A snapshot of the ledger that a line acts on.
 pub(super) struct Looked<'a> {
     at: &'a Position<'a>,
     snapshot: &'a Snapshot<'a>,
@@ -46,7 +46,7 @@ pub(super) struct Looked<'a> {
     store: &'a Path,
 }
 
-/// Looks into the ledger that the line acts on. Nothing is found where there is none, or none that can be read.
+/// Reads the ledger that the line acts on. No candidate is found if there is none, or if it cannot be read.
 pub(super) fn look(
     at: &Position<'_>,
     environment: &Environment,
@@ -57,7 +57,7 @@ pub(super) fn look(
     let lookup = Lookup { db, env_db: environment.db.as_deref(), directory: &directory };
     let Ok(mut place) = ic_store::locate(&lookup) else { return Vec::new() };
     if let Some(server) = &mut place.server {
-        // A shell that waits for one that is away would seem to hang.
+        // A longer wait for a server that is away would look like a hang of the shell.
         server.connect_timeout = Some(1);
     }
     let options = OpenOptions { busy_timeout: PATIENCE, ..OpenOptions::default() };
@@ -78,9 +78,10 @@ impl Looked<'_> {
         |snapshot, run| is_idle(&ic_workflow::ABOVE, self.store, snapshot, run)
     }
 
-    /// Runs, those that go on first, as the ends of their ids, `@` and scopes.
+    /// Runs, open ones first: the ends of their ids, `@` and scopes.
     pub(super) fn runs(&self, typed: &str) -> Result<Vec<Candidate>> {
         let filter = run::Filter { open: true, project: None, limit: MOST_ROWS, before: None };
+        // Open runs are read apart: the newest runs alone may all have ended.
         let mut runs = run::list(self.snapshot, &filter)?;
         runs.extend(run::list(self.snapshot, &run::Filter { open: false, ..filter })?);
         let mut seen = HashSet::new();
@@ -91,7 +92,7 @@ impl Looked<'_> {
             found.push(Candidate::new("@", about_run(&run)));
         }
         found.extend(runs.iter().map(|run| id(run.id.as_str(), run.id.short(), typed, about_run(run))));
-        // Scopes only for who begins to type one: each stands for a run that is there already.
+        // Scopes are offered only when something was typed: each stands for a run that is in the list already.
         if !typed.is_empty() {
             let mut scopes = HashSet::new();
             for run in &runs {
@@ -105,14 +106,14 @@ impl Looked<'_> {
         Ok(found)
     }
 
-    /// The ids of runs, for options that take no other name.
+    /// The ids of runs, for an option that takes nothing else.
     pub(super) fn run_ids(&self, typed: &str) -> Result<Vec<Candidate>> {
         let filter = run::Filter { open: false, project: None, limit: MOST_ROWS, before: None };
         let runs = run::list(self.snapshot, &filter)?;
         Ok(runs.iter().map(|run| id(run.id.as_str(), run.id.short(), typed, about_run(run))).collect())
     }
 
-    /// The phases of the run's chain that `is_wanted`, given its index and that of where the run is.
+    /// The phases of the run's chain that `is_wanted`, which is given the index of the phase and that of the current one.
     pub(super) fn phases(&self, is_wanted: impl Fn(usize, usize) -> bool) -> Vec<Candidate> {
         let Some(run) = self.run() else { return Vec::new() };
         let current = run.chain.index_of(&run.phase).unwrap_or(0);
@@ -128,7 +129,7 @@ impl Looked<'_> {
             .collect()
     }
 
-    /// The phases ahead that can be passed over: not the last, and not those that are to be already.
+    /// The phases ahead that can be skipped: not the last one, and not those that are marked for it already.
     pub(super) fn skippable(&self) -> Result<Vec<Candidate>> {
         let Some(run) = self.run() else { return Ok(Vec::new()) };
         let mut skipped = skip::skipped_phases(self.snapshot, &run.id)?;
@@ -146,7 +147,7 @@ impl Looked<'_> {
         Ok(found.iter().map(|one| Candidate::new(one.reference.as_str(), about(one))).collect())
     }
 
-    /// Where the run is, with and without its epoch.
+    /// The current phase of the run, with and without its epoch, for `--expect-phase`.
     pub(super) fn expectable(&self) -> Vec<Candidate> {
         let Some(run) = self.run() else { return Vec::new() };
         vec![
@@ -155,7 +156,7 @@ impl Looked<'_> {
         ]
     }
 
-    /// Dispatches of the run that the line names, else of all; those that `is_wanted`.
+    /// The dispatches that `is_wanted`: of the run that the line names, else of all runs.
     pub(super) fn dispatches(
         &self,
         typed: &str,
@@ -172,7 +173,7 @@ impl Looked<'_> {
             .collect())
     }
 
-    /// Checkpoints of the working tree.
+    /// The newest checkpoints of the working tree that are not pruned.
     fn checkpoints(&self) -> Result<Vec<Checkpoint>> {
         let mut found = Vec::new();
         for id in reference::newest(self.snapshot, record::REFERENT, CHECKPOINTS_SEEN)? {
@@ -198,7 +199,7 @@ impl Looked<'_> {
         Ok(found.iter().map(|c| id(c.id.as_str(), c.id.short(), typed, about(c))).collect())
     }
 
-    /// What checkpoints of the working tree are called, or belong to.
+    /// The different values of `word` among the checkpoints of the working tree: names, conversations or workflows.
     pub(super) fn checkpoint_words(
         &self,
         word: impl Fn(&Checkpoint) -> Option<&str>,
@@ -213,7 +214,7 @@ impl Looked<'_> {
         Ok(found)
     }
 
-    /// Rollbacks that `is_wanted`.
+    /// The newest rollbacks that `is_wanted`, with their status, phases and reason.
     pub(super) fn rollbacks(
         &self,
         typed: &str,
@@ -242,7 +243,7 @@ impl Looked<'_> {
         Ok(found)
     }
 
-    /// Rewinds.
+    /// The newest rewinds, with their status and the task that each went to.
     pub(super) fn rewinds(&self, typed: &str) -> Result<Vec<Candidate>> {
         let mut found = Vec::new();
         for text in reference::newest(self.snapshot, journal::REFERENT, MOST_ROWS)? {
@@ -272,7 +273,7 @@ impl Looked<'_> {
         Ok(first.map(|task| Candidate::new(&task.task_id, plain(&task.created_at.to_string()))).collect())
     }
 
-    /// The newest runs that go on, and their agents.
+    /// The agents of the newest open runs.
     pub(super) fn agents(&self, typed: &str) -> Result<Vec<Candidate>> {
         self.of_runs(|run_id| {
             let agents = agent::list(self.snapshot, run_id)?;
@@ -285,7 +286,7 @@ impl Looked<'_> {
         })
     }
 
-    /// The newest runs that go on, and their artifacts.
+    /// The artifacts of the newest open runs.
     pub(super) fn artifacts(&self, typed: &str) -> Result<Vec<Candidate>> {
         self.of_runs(|run_id| {
             let artifacts = artifact::list(self.snapshot, run_id, artifact::Filter::default())?;
@@ -343,7 +344,7 @@ impl Looked<'_> {
         Ok(found)
     }
 
-    /// Cursors, by name.
+    /// The cursors of consumers, by name, with the event that each has reached.
     pub(super) fn cursors(&self) -> Result<Vec<Candidate>> {
         let mut seen = HashSet::new();
         let mut found = ic_events::cursor::list(self.snapshot)?;
@@ -356,7 +357,7 @@ impl Looked<'_> {
 #[allow(clippy::cast_possible_wrap, reason = "a small constant")]
 const MOST_ROWS: i64 = MOST as i64;
 
-/// An id: its end, as people are shown it, or the whole of it for who begins to type that.
+/// An id as a candidate: its short end, or the whole id if `typed` begins to spell that.
 fn id(whole: &str, short: &str, typed: &str, about: String) -> Candidate {
     let is_whole = !typed.is_empty() && !short.starts_with(typed) && whole.starts_with(typed);
     Candidate::new(if is_whole { whole } else { short }, about)
@@ -373,13 +374,13 @@ fn about_dispatch(dispatch: &Dispatch) -> String {
     described(&[name, Some(state), Some(&dispatch.phase)])
 }
 
-/// `a, b, c` of what there is, safe for a terminal.
+/// `a, b, c` of the parts that are given, safe for a terminal.
 fn described(parts: &[Option<&str>]) -> String {
     let parts: Vec<String> = parts.iter().flatten().map(|part| plain(part)).collect();
     parts.join(", ")
 }
 
-/// The time as lists show it: two of one minute must not look like one.
+/// The time to the second, as lists show it: two candidates of one minute must not look alike.
 fn time(at: Timestamp) -> String {
     crate::text::second(at)
 }

@@ -1,11 +1,11 @@
-//! Where in the command tree a line has come to.
+//! The position in the command tree that the words of a line lead to.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use clap::{Arg, ArgAction, Command};
 
-/// What was typed, up to a word.
+/// The words before the cursor, as the parser would read them.
 pub(super) struct Position<'t> {
     /// The nouns and the verb, as in `["run", "advance"]`.
     pub(super) path: Vec<&'t str>,
@@ -21,7 +21,7 @@ pub(super) struct Position<'t> {
 }
 
 impl<'t> Position<'t> {
-    /// The position after these words in a tree that is built; `None` where a word is not known.
+    /// The position after these words in a tree that was built; `None` if a word is unknown.
     pub(super) fn after(tree: &'t Command, words: &[OsString]) -> Option<Self> {
         let mut at = Self {
             path: Vec::new(),
@@ -100,9 +100,9 @@ impl<'t> Position<'t> {
         self.options().find(|argument| argument.get_long().is_some_and(|l| l.as_bytes() == long))
     }
 
-    /// The options that can still be given: they were not, or may be again, and nothing that was given excludes them.
+    /// The options that can still be given: not given yet or repeatable, and not excluded by another one.
     pub(super) fn open_options(&self) -> impl Iterator<Item = &'t Arg> {
-        // Of these one says what the other would: beside it, it is refused or says nothing.
+        // `--json` and `--format` say the same; clap does not know that, and the second is refused or says nothing.
         let says_the_same = |one: &Arg, other: &Arg| one.get_id() == "json" && other.get_id() == "format";
         let excludes = move |one: &Arg, other: &Arg| {
             says_the_same(one, other) || self.command.get_arg_conflicts_with(one).contains(&other)

@@ -95,7 +95,7 @@ fn nouns_verbs_and_options_are_offered() {
     assert_eq!(offered("", "--js"), ["--json"]);
     assert_eq!(offered("", "--vers"), ["--version"]);
     assert!(offered("run status @", "--vers").is_empty());
-    // A word that nobody knows leads nowhere.
+    // After an unknown word nothing is offered.
     assert!(offered("runs", "").is_empty());
     assert!(offered("run rollback @ --nothing", "").is_empty());
     assert!(offered("run status one two", "").is_empty());
@@ -134,7 +134,7 @@ fn bash_replaces_only_what_it_split_off() {
     assert_eq!(replies("ic run list --format=", ""), ["auto", "json", "jsonl", "text", "mermaid"]);
     assert_eq!(replies("ic run list --format=\"te", "te"), ["text"]);
     assert_eq!(replies("ic 'run' \"li", "li"), ["list"]);
-    // A bash that did not split, because somebody told it not to.
+    // A bash whose COMP_WORDBREAKS was changed does not split there.
     assert_eq!(replies("ic run list --format=te", "--format=te"), ["--format=text"]);
     // Programs that are called by another name or path.
     assert_eq!(replies("./target/debug/ic run adv", "adv"), ["advance"]);

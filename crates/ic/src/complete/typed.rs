@@ -1,9 +1,9 @@
-//! A line as it was typed, as the words that a shell would make of it. Nothing is expanded and nothing is run.
+//! Splits a line as typed into the words that a shell would make of it. Nothing is expanded, and nothing is run.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// Whose quoting.
+/// The quoting rules of a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rules {
     /// In single quotes, everything stands for itself.
@@ -15,7 +15,7 @@ pub(super) enum Rules {
 /// The words before the cursor.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Typed {
-    /// The finished words.
+    /// The words before the one at the cursor, without their quotes.
     pub(super) words: Vec<OsString>,
     /// The word at the cursor, without its quotes; empty after white space.
     pub(super) last: OsString,
@@ -60,12 +60,12 @@ impl Typed {
 
 /// One word without its quotes.
 pub(super) fn unquoted(word: &[u8], rules: Rules) -> OsString {
-    // White space that no quote covers is part of it here.
+    // An unquoted space does not end the word here: the caller has split the line already.
     let Typed { words, last, .. } = Typed::of(word, rules);
     if words.is_empty() { last } else { OsString::from_vec(word.to_vec()) }
 }
 
-/// Whether a backslash takes the meaning of what follows it, rather than standing for itself.
+/// Whether a backslash escapes what follows it, rather than standing for itself.
 fn escapes(quote: Option<u8>, next: Option<u8>, rules: Rules) -> bool {
     match (quote, rules) {
         (None, _) => true,

@@ -1,4 +1,4 @@
-//! What an argument can be given.
+//! The values that an argument can take.
 
 use std::any::TypeId;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use super::position::Position;
 use super::{Candidate, files};
 use crate::environment::Environment;
 
-/// What kind of value an argument takes.
+/// The kind of value that an argument takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Run,
@@ -39,17 +39,17 @@ pub(super) enum Kind {
     DispatchStatus,
     File,
     Directory,
-    /// Inline, or `@FILE`.
+    /// JSON on the command line, or `@FILE`.
     InlineOrFile,
     Client,
     Session,
     /// One of a few words that the parser knows.
     Choice,
-    /// Nobody but the caller knows.
+    /// Only the caller knows it, as a text or a number.
     Own,
 }
 
-/// What kind of value an argument of a verb takes.
+/// The kind of value that an argument of a verb takes.
 pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
     let is_path = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
     let is_directory =
@@ -89,7 +89,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
     }
 }
 
-/// What `argument` can be given that begins with `typed`, and perhaps more.
+/// The values of `argument` that begin with `typed`, and perhaps more: the caller filters.
 pub(super) fn of(
     at: &Position<'_>,
     argument: &Arg,
@@ -115,7 +115,7 @@ pub(super) fn of(
 fn one(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &Environment) -> Vec<Candidate> {
     let text = typed.to_str().unwrap_or_default();
     let files = |typed: &OsStr, only_directories| {
-        // What says where the rest of the line acts is itself looked for here.
+        // `-C` itself is completed from the shell's directory: the directory that it names is not known yet.
         let is_place = argument.get_id() == "directory";
         let from = if is_place { std::fs::canonicalize(".").ok() } else { ledger::directory(at) };
         from.map_or_else(Vec::new, |from| {
@@ -135,7 +135,7 @@ fn one(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &Environme
         }
         Kind::Client => words(&crate::clients::Client::WORDS),
         Kind::Own => Vec::new(),
-        // The rules of no run are those of the default chain.
+        // Without a run, the rules are those of the default chain.
         Kind::Phase if at.path == ["gate", "rules"] && !at.has("run") => words(&Chain::default().names()),
         Kind::Task => look(at, environment, |looked| looked.tasks(environment.config.as_deref())),
         kind => look(at, environment, |looked| from_ledger(looked, kind, at, argument, text)),
@@ -160,7 +160,7 @@ fn from_ledger(
         Kind::Run => looked.runs(typed),
         Kind::RunId => looked.run_ids(typed),
         Kind::Dispatch => {
-            // `--dispatch` names who calls: whoever it is, it has not ended. What is undone alone has.
+            // `--dispatch` names the calling dispatch, which has not ended, whatever the verb. `undo --dispatch` names one that has.
             let is_caller = argument.get_id() == "dispatch" && verb != "undo";
             looked.dispatches(typed, |status| match verb {
                 _ if is_caller => !status.is_finished(),
@@ -200,7 +200,7 @@ fn from_ledger(
     }
 }
 
-/// The phases that fit: behind the run for what goes back, ahead of it for what is to be passed over, else all.
+/// The phases that fit: those behind the run for a rollback, those ahead of it for a skip, else all.
 fn phases(looked: &Looked<'_>, at: &Position<'_>, argument: &Arg) -> Result<Vec<Candidate>> {
     if at.path == ["run", "skip"] {
         return looked.skippable();
@@ -209,7 +209,7 @@ fn phases(looked: &Looked<'_>, at: &Position<'_>, argument: &Arg) -> Result<Vec<
         return Ok(looked.phases(|_, _| true));
     }
     let with_current = at.has("include_target");
-    // The nearest first: that is where most go back to.
+    // The nearest comes first, because most rollbacks go back one phase.
     let mut phases = looked.phases(|phase, current| phase < current || (with_current && phase == current));
     phases.reverse();
     Ok(phases)

@@ -1,4 +1,4 @@
-//! What a command says to who runs it in this process.
+//! Captures the output of a command that runs in this process.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use anstream::adapter::strip_str;
 
 use crate::text::plain;
 
-/// What a command says where it is no process of its own: nothing of it reaches standard output or standard error.
+/// The output of a command that runs within a server: nothing of it reaches standard output or standard error.
 #[derive(Clone, Default)]
 pub(crate) struct Capture(Arc<Mutex<Captured>>);
 
@@ -20,7 +20,7 @@ struct Captured {
 }
 
 impl Capture {
-    /// What was said: the JSON, the same for people without colours, and the notes beside it.
+    /// Returns and empties the output: the JSON, the text for people without colours, and the warnings.
     #[cfg(feature = "mcp")]
     pub(crate) fn take(&self) -> (String, String, Vec<String>) {
         let Captured { json, text, notes } = std::mem::take(&mut *self.held());
@@ -31,12 +31,12 @@ impl Capture {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same for people.
+    /// Keeps the text for people, in place of an earlier one.
     pub(super) fn keep(&self, text: String) {
         self.held().text = text;
     }
 
-    /// A word beside it.
+    /// Adds a warning, as one plain line.
     pub(super) fn note(&self, message: &str) {
         self.held().notes.push(plain(message));
     }

@@ -12,7 +12,7 @@ use super::{Output, Written};
 use crate::exit::Exit;
 use crate::format::Format;
 
-/// So many records are handed over at once, and so many times ahead of what is printed.
+/// The number of records in a batch, and of batches that may wait for the printer.
 const BATCH: usize = 256;
 const BATCHES: usize = 4;
 
@@ -63,7 +63,7 @@ impl<'o> List<'o> {
         self.output.flush()
     }
 
-    /// As [`List::end`], with `text` for people at the end: columns need to know every row.
+    /// As [`List::end`], with a table for people at the end: its columns depend on every row.
     pub(crate) fn end_with(self, text: impl FnOnce() -> String) -> Result<Exit> {
         if self.output.format == Format::Text {
             self.output.text(text())?;
@@ -83,14 +83,15 @@ impl<'o> List<'o> {
         self.output.done()
     }
 
-    /// Prints with `print` what `read` finds, which reads on meanwhile: a long list takes as long as the slower of them. What was found
-    /// before `read` failed is printed.
+    /// Prints with `print` what `read` finds. Both work at the same time, so that a long list takes as long as the slower one. Records that
+    /// were found before `read` failed are printed.
     pub(crate) fn print_as_read<T: Send>(
         &mut self,
         read: impl FnOnce(&mut dyn FnMut(T) -> Result<ControlFlow<()>>) -> Result<()>,
         print: impl FnMut(&mut Self, T) -> Result<ControlFlow<()>> + Send,
     ) -> Result<()> {
         thread::scope(|scope| {
+            // Bounded, so that a fast reader does not fill the memory while a pipe is slow.
             let (sender, batches) = mpsc::sync_channel::<Vec<T>>(BATCHES);
             let print_all = move || {
                 let mut print = print;
@@ -114,12 +115,12 @@ impl<'o> List<'o> {
                 let is_wanted = sender.send(mem::take(&mut batch)).is_ok();
                 Ok(if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             });
-            // A printer that is gone says itself why.
+            // If the printer has stopped, it returns the reason itself.
             let _ = sender.send(batch);
             drop(sender);
             let printed = match beside {
                 Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                // A short list is not worth a thread.
+                // A list of less than one batch is printed on this thread.
                 None => waiting.map_or(Ok(()), |print_all| print_all()),
             };
             printed.and(found)
@@ -136,7 +137,8 @@ mod tests {
     use super::{BATCH, BATCHES};
     use crate::output::{Capture, Output};
 
-    /// What is printed of so many numbers, of which reading the last fails, or printing one; and how many were read.
+    /// Prints a list of this many numbers, of which reading the last one fails, or printing one. Returns the output, and how many were
+    /// read.
     fn printed(count: usize, is_read: bool, until: usize, fails: bool) -> (String, usize, Option<String>) {
         let capture = Capture::default();
         let mut output = Output::captured(&capture);

@@ -15,7 +15,7 @@ struct WarningBody<'a> {
     message: &'a str,
 }
 
-/// Prints a warning as one line of JSON. With standard error closed it reaches no one, and the call still does its work.
+/// Prints a warning as one line of JSON. With standard error closed it is lost, and the call continues.
 pub(super) fn print_warning(code: &str, message: &str) {
     let line = WarningJson { warning: WarningBody { code, message } };
     let mut line = serde_json::to_vec(&line).unwrap_or_default();
@@ -23,8 +23,9 @@ pub(super) fn print_warning(code: &str, message: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", String::from_utf8_lossy(&line));
 }
 
-/// Escapes the controls that JSON allows in text as they are (U+007F to U+009F): to a terminal some begin commands.
+/// Escapes the control characters that JSON does not (U+007F to U+009F): some of them begin commands to a terminal.
 pub(crate) fn escape_controls(json: &mut Vec<u8>) {
+    // Most records contain neither, and are left untouched.
     if memchr::memchr2(0x7f, 0xc2, json).is_none() {
         return;
     }

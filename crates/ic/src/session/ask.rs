@@ -1,4 +1,4 @@
-//! What a person is asked on the terminal, and what happens where no person is.
+//! Asks a person on the terminal, and refuses where there is none.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use signal_hook::{flag, low_level};
 use super::Session;
 use crate::format::Format;
 
-/// What is asked before something is done that an undo of the record alone does not bring back.
+/// A question before something that an undo of the record alone would not restore.
 pub(crate) struct Question<'a> {
-    /// What it does, as the refusal begins where no person can be asked.
+    /// What the command does: the beginning of the refusal where no person can be asked.
     pub(crate) does: &'a str,
-    /// What only looks: a command, or the flag that makes it one; `None`: nothing does.
+    /// The command, or the flag, that only shows the plan; `None` if there is none.
     pub(crate) look: Option<&'a str>,
-    /// The question.
+    /// The question that follows the preview, without `[y/N]`.
     pub(crate) asks: &'a str,
 }
 
 impl Session {
-    /// Whether a person can be asked: a terminal on both sides, and text.
+    /// Whether a person can be asked: the form is text, and standard input and standard error are terminals.
     pub(crate) fn can_ask(&self) -> bool {
         self.output.format == Format::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Whether it is to be done: by `--yes` (`yes`), else by the answer to `preview`; Enter is no. An empty preview has nothing to decide.
+    /// Whether to continue: by `--yes` (`yes`), else by the answer to `preview`; Enter is no. An empty preview needs no decision.
     ///
-    /// The preview is made before anything else: what cannot be done at all is refused for its own reason, because a yes would not help.
-    /// Errors: those of the preview; `confirmation_required` where no person can be asked, and the hint leads on.
+    /// The preview is made first: what cannot be done at all is refused for its own reason, because a yes would not help. Errors: those of
+    /// the preview; `confirmation_required` if no person can be asked, with a hint how to continue.
     pub(crate) fn confirm(
         &self,
         yes: bool,
@@ -62,7 +62,7 @@ impl Session {
 
     /// Shows `text` and asks a question on the terminal; Enter is yes.
     pub(crate) fn ask_yes(text: &str, question: &str) -> Result<bool> {
-        // A terminal that was closed says nothing, which is no yes.
+        // A closed terminal gives no answer, which is no yes.
         let answer = answer(&format!("{text}{question} [Y/n]"))?;
         Ok(answer.is_some_and(|answer| matches!(answer.as_str(), "" | "y" | "Y" | "yes")))
     }
@@ -77,10 +77,11 @@ impl Session {
         let theme = dialoguer::theme::ColorfulTheme::default();
         let select = dialoguer::Select::with_theme(&theme).with_prompt(question).items(lines).default(begin);
         let terminal = dialoguer::console::Term::stderr();
-        // Ctrl-C ends the process, whose cursor is hidden by then.
+        // The picker hides the cursor. Ctrl-C is caught, so that the cursor is shown again before the process ends.
         let pressed = Arc::new(AtomicBool::new(false));
         let heard = flag::register(SIGINT, pressed.clone()).while_doing(asking)?;
         let picked = select.interact_on_opt(&terminal);
+        // Ctrl-C at any later time has its usual effect again.
         low_level::unregister(heard);
         if pressed.load(Ordering::SeqCst) {
             let _ = terminal.show_cursor();
@@ -90,7 +91,7 @@ impl Session {
     }
 }
 
-/// What is answered to a prompt, without the blanks around it; `None`: the terminal was closed.
+/// Prints a prompt and reads the answer, without blanks around it; `None` if the terminal was closed.
 fn answer(prompt: &str) -> Result<Option<String>> {
     let mut answer = String::new();
     let mut terminal = anstream::stderr();

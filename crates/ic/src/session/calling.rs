@@ -1,4 +1,4 @@
-//! Which session of a coding agent makes a call, and what it works on.
+//! Finds the session of a coding agent that makes a call, and the prompt that it works on.
 
 use ic_base::Result;
 use ic_kernel::{Caller, Kernel};
@@ -8,17 +8,17 @@ use ic_store::Snapshot;
 use super::Session;
 
 impl Session {
-    /// In the shell of a coding agent `@` means the run of its session, and what is written is written for the prompt that it works on.
+    /// In the shell of a coding agent, makes `@` mean the run of its session, and attributes writes to the prompt that it works on.
     pub(super) fn join_session(&self, kernel: &mut Kernel) -> Result<()> {
         let Some((client, _)) = &self.environment.session else { return Ok(()) };
         let named =
             kernel.caller.as_ref().filter(|caller| !caller.explicit).map(|caller| caller.reference.as_str());
         let found = kernel.read(|snapshot| {
-            // Of our tools, whatever the client puts before their names.
+            // Clients put a prefix before the names of our tools, so a part of the name is searched for.
             let known = self.calling_session(kernel, snapshot, |tool| tool.contains("ic_"))?;
             let Some(known) = known.filter(|known| known.client == *client) else { return Ok(None) };
             let (run, work) = hooks::calling(snapshot, &known)?;
-            // A prompt that a dispatch began is nearer to this call than the dispatch that its whole client was given.
+            // A prompt that the named dispatch itself began is closer to this call than that dispatch, which the whole client was given.
             let is_nearer = match (&work, named) {
                 (Some(work), Some(named)) => hooks::is_begun_by(snapshot, work, named)?,
                 (_, named) => named.is_none(),
@@ -35,8 +35,8 @@ impl Session {
         Ok(())
     }
 
-    /// The session of a coding agent that makes this call. In a shell, the environment names it; over MCP, it is the one with an open call
-    /// of such a tool.
+    /// The session of a coding agent that makes this call. In a shell, the environment names it. Over MCP, it is the session with an open
+    /// call of a tool that `is_tool`.
     fn calling_session(
         &self,
         kernel: &Kernel,
@@ -44,18 +44,19 @@ impl Session {
         is_tool: impl Fn(&str) -> bool,
     ) -> Result<Option<ic_session::Session>> {
         let named = match &self.environment.session {
-            // In another place than the one that the session began in, what it does there is meant.
+            // If the call is made in another work tree, the session's entry for that place is meant.
             Some((client, id)) => ic_session::places::at(snapshot, client, id, &kernel.project.root)?,
             None => None,
         };
         if !self.environment.is_mcp {
             return Ok(named);
         }
-        // A client that resumes a session, or begins one anew, starts its server in the environment of another session.
+        // The environment cannot be trusted here: a client that resumes or begins a session may start its server in the environment of
+        // another one.
         ic_session::that_calls(snapshot, &kernel.project.root, is_tool, named.as_ref())
     }
 
-    /// The prompt that an agent works on which makes this call: in its own shell, or over MCP. `None`: a person or a script makes it.
+    /// The prompt whose agent makes this call, in its shell or over MCP. `None` if a person or a script makes it.
     pub(crate) fn asking(&self, kernel: &Kernel) -> Result<Option<ic_session::Prompt>> {
         kernel.read(|snapshot| {
             let known = self.calling_session(kernel, snapshot, |tool| tool.ends_with("undo"))?;

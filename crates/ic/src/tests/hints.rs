@@ -1,4 +1,4 @@
-//! A hint names a command that works when it is typed: in a pipe too, where nobody can confirm it.
+//! A hint names a command that works when it is typed, also in a pipe, where no person can confirm it.
 
 use std::path::{Path, PathBuf};
 

@@ -199,7 +199,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("rollback", schema::<RollbackJson>("Rollback")),
         ("rollback-list", schema::<Vec<RollbackRecordJson>>("Rollbacks, oldest first")),
         ("rollback-show", schema::<RollbackShowJson>("Rollback with its steps")),
-        ("rollback-undone", schema::<RollbackUndoneJson>("Rollback that was taken back")),
+        ("rollback-undone", schema::<RollbackUndoneJson>("Undone rollback")),
         ("history", schema::<HistoryJson>("A run as a story")),
         ("status", schema::<StatusJson>("A run at a glance")),
         ("blame", schema::<BlameJson>("Which work changed a file, newest first")),

@@ -1,4 +1,4 @@
-//! What changed between two trees, as text.
+//! Prints the differences of two trees.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -13,19 +13,19 @@ use ic_worktree::contents::{Contents, LONGEST};
 use super::{counted, path_text, style, styled, visible};
 use crate::commands::checkpoint::Shape;
 
-/// Prints differences. It decides about colours itself: what a file holds is printed as it is, save to a terminal, which it
-/// could steer.
+/// Prints differences. It decides about colours itself. The content of files is printed unchanged, except on a terminal, where control
+/// characters become escapes.
 pub(crate) struct Printer<'o> {
     pub(crate) contents: Contents<'o>,
     pub(crate) colours: bool,
     pub(crate) is_terminal: bool,
-    /// What the patch named in its margin only: whoever applies it does not see that.
+    /// Changes that the patch names only in a comment: `git apply` does not make them.
     pub(crate) unheld: RefCell<Vec<String>>,
 }
 
 impl Printer<'_> {
-    /// Writes the differences in a form, after the paths that were asked for and that neither side has content of. They stand in the
-    /// text itself: with no difference beside them it would be empty, as if they were equal.
+    /// Prints the differences in a form, after the requested paths that cannot be compared. Those are a part of the text itself, because
+    /// without any difference it would be empty, as if the sides were equal.
     pub(crate) fn write(
         &self,
         shape: Shape,
@@ -112,7 +112,7 @@ impl Printer<'_> {
         ))
     }
 
-    /// What of a difference a patch has no place for, and whether it holds the rest.
+    /// The comment for what a patch cannot express, and whether a patch for the rest follows it.
     fn margin(&self, difference: &Difference) -> Result<(Option<String>, bool)> {
         let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
         let name = path_text(&path_from_bytes(&difference.path));
@@ -145,13 +145,13 @@ impl Printer<'_> {
         if !has_patch {
             return Ok(());
         }
-        // A directory has no patch of its own: what is in it comes and goes by itself.
+        // A directory has no patch of its own: its files are differences themselves.
         let file = |state: &'d Option<State>| {
             state.as_ref().filter(|state| !matches!(state, State::Directory { .. }))
         };
         let (before, after) = (file(&difference.before), file(&difference.after));
         let is_mode = difference.change() == Some(Change::Mode);
-        // Where only the mode changed no line is shown, so none is read.
+        // If only the mode changed, no line is shown, so the content is not read.
         let (old, new) = if is_mode {
             (Some(Vec::new()), Some(Vec::new()))
         } else {
@@ -175,7 +175,7 @@ impl Printer<'_> {
                 Kind::Removed => style::BAD,
                 Kind::Context => return sink.write_all(text),
             };
-            // The newline stands outside of the colour, so that none runs on.
+            // The newline comes after the end of the colour, so that a cut output leaves the terminal uncoloured.
             let (body, end) = text.strip_suffix(b"\n").map_or((text, &b""[..]), |body| (body, b"\n"));
             write!(sink, "{}", style.render())?;
             sink.write_all(body)?;
@@ -183,7 +183,7 @@ impl Printer<'_> {
             sink.write_all(end)
         };
         if before.is_some() && after.is_some() && (old.mode & 0o170_000) != (new.mode & 0o170_000) {
-            // A file that became a link is, for a patch, one that goes and one that comes.
+            // For a patch, a file that became a link is one that was deleted and one that was added.
             let none = Side { content: None, mode: 0 };
             return written(
                 unified::unified(&difference.path, old, none, &mut line)
@@ -196,7 +196,7 @@ impl Printer<'_> {
 
 const GONE: &str = "its content was purged, or lost";
 
-/// What changed of a path whose lines did not; `None`: its content changed.
+/// The change of a path whose content did not change; `None` if it did.
 fn without_lines(difference: &Difference) -> Option<String> {
     use State::{Directory, File};
     let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
@@ -234,12 +234,12 @@ fn git_mode(state: Option<&State>) -> u32 {
     }
 }
 
-/// What a program that applies patches leaves of a mode: whether it is executable, the rest is its umask's.
+/// Whether git would create a file with this mode under some usual umask: it records only whether a file is executable.
 fn is_usual(mode: u32) -> bool {
     matches!(mode, 0o644 | 0o664 | 0o755 | 0o775)
 }
 
-/// Permission bits that a patch does not bring back: `git apply` writes each file anew, also one whose bits did not change.
+/// Permission bits that a patch does not restore: `git apply` writes each file anew, even if its bits did not change.
 fn unheld_mode(difference: &Difference) -> Option<String> {
     let mode = |state: &Option<State>| match state {
         Some(State::File { mode, .. }) => Some(*mode),
@@ -255,7 +255,7 @@ fn unheld_mode(difference: &Difference) -> Option<String> {
     }
 }
 
-/// What a patch does not hold of the directory that took a file's place, or left it one.
+/// What a patch does not express about a directory that took a file's place, or left it to a file.
 fn unheld_directory(difference: &Difference) -> Option<String> {
     let of = |state: &Option<State>, what: &str| match state {
         Some(State::Directory { is_empty: true, .. }) => Some(format!("empty directory, {what}")),

@@ -1,11 +1,11 @@
-//! Columns that line up, whatever the width of their characters.
+//! Tables whose columns line up, whatever the width of their characters.
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
 use super::{cut_to, plain, screen, style, styled};
 
-/// One cell: text from outside is made safe here.
+/// One cell: its text is made safe for a terminal here.
 pub(crate) struct Cell {
     text: String,
     style: Style,
@@ -30,15 +30,16 @@ impl From<String> for Cell {
     }
 }
 
-/// Between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
 
-/// A column is not made narrower than this: an id, a status and a short name stay whole.
+/// No column is made narrower than this: an id, a status and a short name stay whole.
 const NARROWEST: usize = 11;
 
-/// Makes columns narrower, always the widest of them, until a line fits the screen, or none can be.
+/// Makes the widest column narrower, again and again, until a line fits the screen or no column can shrink.
 fn fit(widths: &mut [usize], screen: usize) {
     let needed = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+    // One column at a time, so that the widest columns end up equally wide.
     while needed(widths) > screen {
         let Some(widest) = widths.iter_mut().max().filter(|width| **width > NARROWEST) else { return };
         *widest -= 1;
@@ -55,7 +56,7 @@ impl Table {
         Self { rows: vec![header.iter().map(|title| Cell::new(style::DIM, title)).collect()] }
     }
 
-    /// A table without a header: each row stands for itself.
+    /// A table without a header, for rows that explain themselves.
     pub(crate) fn headless() -> Self {
         Self { rows: vec![Vec::new()] }
     }
@@ -64,7 +65,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The lines of the table; `nothing` when it has no rows.
+    /// The lines of the table; `nothing` if it has no rows.
     pub(crate) fn render(&self, nothing: &str) -> String {
         if self.rows.len() == 1 {
             return format!("{nothing}\n");
@@ -80,7 +81,7 @@ impl Table {
         }
         let mut out = String::new();
         for row in self.rows.iter().filter(|row| !row.is_empty()) {
-            // Nothing is padded up to empty cells at the end.
+            // No spaces are printed before empty cells at the end.
             let filled = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |last| last + 1);
             for (i, cell) in row[..filled].iter().enumerate() {
                 let text = cut_to(&cell.text, widths[i]);

@@ -1,11 +1,11 @@
-//! Lines that are longer than a terminal are broken at spaces: a terminal breaks inside of words, and so of ids and of commands.
+//! Wraps long lines at spaces: a terminal would break them inside of words, and so of ids and commands.
 
 use unicode_width::UnicodeWidthChar;
 
-/// A terminal narrower than this breaks lines as it likes: there is no room for words.
+/// A narrower terminal breaks lines itself: there is no room for words.
 const NARROWEST: usize = 30;
 
-/// A text for a terminal of so many columns; `None`: none shows it, and it stays as it is.
+/// Wraps a text at `columns`; `None` if no terminal shows it: it is returned unchanged.
 pub(crate) fn wrapped(text: String, columns: Option<usize>) -> String {
     match columns.filter(|columns| *columns >= NARROWEST) {
         Some(columns) if text.lines().any(|line| width(line) > columns) => {
@@ -15,7 +15,7 @@ pub(crate) fn wrapped(text: String, columns: Option<usize>) -> String {
     }
 }
 
-/// A line in pieces: what continues it is indented as it is. A word that is wider than the terminal stays whole.
+/// Wraps one line; its continuations get the indentation of its beginning. A word that is wider than the terminal stays whole.
 fn line_wrapped(line: &str, columns: usize) -> String {
     let indent = &line[..line.len() - line.trim_start_matches(' ').len()];
     let (mut out, mut rest) = (String::new(), line.to_owned());
@@ -28,7 +28,8 @@ fn line_wrapped(line: &str, columns: usize) -> String {
     out + &rest
 }
 
-/// Where a line is broken: at the last space that fits, or at an earlier one between two parts of a sentence, which keeps a command whole.
+/// The position at which a line is broken: after a part of a sentence if that is not too short, which keeps a command whole, else at the
+/// last space.
 fn break_of(line: &str, indent: usize, columns: usize) -> Option<usize> {
     let (mut wide, mut is_escape) = (0, false);
     // The ends of sentences, of their parts, and of words: the last one of each that fits.
@@ -37,10 +38,11 @@ fn break_of(line: &str, indent: usize, columns: usize) -> Option<usize> {
     for (at, c) in line.char_indices() {
         if c == ' ' && at > indent {
             if wide > columns {
-                // A first word that does not fit stands alone.
+                // A first word that does not fit stays on a line of its own.
                 return best(ends).or(Some(at));
             }
             ends[2] = Some(at);
+            // Not before a third of the line: a break after a short first part would waste it.
             let is_far = wide * 3 >= columns;
             if is_far && line[..at].ends_with([';', '.']) {
                 ends[0] = Some(at);
@@ -53,7 +55,7 @@ fn break_of(line: &str, indent: usize, columns: usize) -> Option<usize> {
     if wide > columns { best(ends) } else { None }
 }
 
-/// The columns of a line; colours take none.
+/// The columns that a line takes; escape sequences take none.
 fn width(line: &str) -> usize {
     let mut is_escape = false;
     line.chars().map(|c| step(c, &mut is_escape)).sum()

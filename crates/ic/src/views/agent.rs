@@ -1,11 +1,11 @@
-//! Agents.
+//! Agents of a run.
 
 use ic_runtrack::{Agent, AgentStatus};
 
 use crate::text::{Cell, Table, style};
 
 shape! {
-    /// An agent.
+    /// An agent that is registered with a run.
     pub(crate) struct AgentJson from agent: &Agent {
         id: String = agent.id.to_string(),
         short_id: String = agent.id.short().to_owned(),

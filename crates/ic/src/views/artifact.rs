@@ -1,4 +1,4 @@
-//! Artifacts.
+//! Artifacts of a run.
 
 use ic_ops::artifact::Added;
 use ic_runtrack::{Artifact, ArtifactStatus};
@@ -8,7 +8,7 @@ use crate::views::PathJson;
 use crate::views::shared::WarningJson;
 
 shape! {
-    /// An artifact.
+    /// A file that a run recorded as its result.
     pub(crate) struct ArtifactJson from artifact: &Artifact {
         id: String = artifact.id.to_string(),
         short_id: String = artifact.id.short().to_owned(),
@@ -20,7 +20,7 @@ shape! {
         /// The SHA-256 of its content in hex, if it was a file when it was registered.
         content_hash: Option<String> = artifact.content_hash.clone(),
         dispatch_id: Option<String> = artifact.dispatch_id.as_ref().map(ToString::to_string),
-        /// active or `rolled_back`.
+        /// active, or `rolled_back`: it satisfies no gate.
         status: &'static str as ic_runtrack::artifact::ArtifactStatus = artifact.status.as_str(),
         rolled_back_by: Option<String> = artifact.rolled_back_by.as_ref().map(ToString::to_string),
         seq: i64 = artifact.seq,
@@ -31,7 +31,8 @@ shape! {
     pub(crate) struct ArtifactAddedJson from added: &Added {
         #[serde(flatten)]
         artifact: ArtifactJson = (&added.artifact).into(),
-        /// Whether its content is kept: `run artifact cat` prints it. Not kept: no file, larger than `max-file-size`, or checkpoints are off.
+        /// Whether its content is kept: `run artifact cat` prints it. Not kept: no file, larger than `max-file-size`, or checkpoints are
+        /// off.
         content_kept: bool = added.is_kept,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = added.warnings.iter().map(WarningJson::from).collect(),

@@ -23,23 +23,23 @@ shape! {
         changes: Vec<BlamedChangeJson> = blame.changes.iter().map(BlamedChangeJson::from).collect(),
         /// Whether there are more changes than `--limit`.
         has_more: bool = blame.has_more,
-        /// Whether the file differs from the newest checkpoint: it changed since.
+        /// Whether the file has changed since the newest checkpoint.
         changed_since: bool = blame.is_unseen,
-        /// What git says, newest first.
+        /// The commits of git that changed it, newest first.
         commits: Vec<BlamedCommitJson> = commits.collect(),
     }
 
     struct BlamedChangeJson from changed: &Changed {
         change: &'static str as ic_checkpoint::diff::Change = changed.change.as_str(),
-        /// When the checkpoint was taken that shows it first.
+        /// When the first checkpoint with the change was taken.
         created_at: String = changed.seen_at.to_string(),
         /// The checkpoint before it.
         from_checkpoint_id: String = changed.from.to_string(),
         /// The checkpoint that shows it first.
         to_checkpoint_id: String = changed.to.to_string(),
-        /// Whether a restore made it: something was undone, or brought back.
+        /// Whether a restore made it, by an undo or a redo.
         by_restore: bool = changed.is_restore,
-        /// The work that made it. Several: any of them may have. None: no recorded work made it.
+        /// The work that made it. Several: any of them may have made it. None: no recorded work did.
         dispatches: Vec<BlamedWorkJson> = changed.owners.iter().map(BlamedWorkJson::from).collect(),
         /// The tool calls that may have made it, oldest first.
         calls: Vec<CallJson> = changed.calls.iter().map(CallJson::from).collect(),
@@ -59,14 +59,14 @@ shape! {
         prompt_id: Option<String> = prompt.as_ref().map(|prompt| prompt.id.to_string()),
         /// The title of that prompt.
         prompt_name: Option<String> = prompt.as_ref().and_then(|prompt| prompt.work.name.clone()),
-        /// The session of the coding agent whose prompt it is, or began it.
+        /// The session of the coding agent whose prompt it is, or in which it was begun.
         session_id: Option<String> = session.as_ref().map(|session| session.id.to_string()),
         /// The client of that session.
         client: Option<String> = session.as_ref().map(|session| session.client.clone()),
         rolled_back_by: Option<String> = dispatch.rolled_back_by.as_ref().map(ToString::to_string),
     }
 
-    /// A tool call of a coding agent that may change files.
+    /// A tool call of a coding agent, by a tool that may change files.
     pub(crate) struct CallJson from call: &Call {
         id: String = call.id.to_string(),
         short_id: String = call.id.short().to_owned(),
@@ -80,7 +80,7 @@ shape! {
         /// The files that it named, from the root.
         paths: Vec<String> = call.paths.clone(),
         created_at: String = call.created_at.to_string(),
-        /// When its end was reported; null: it never was, or it is running.
+        /// When its end was reported; null if it still runs, or its end was never reported.
         finished_at: Option<String> = call.finished_at.map(|at| at.to_string()),
     }
 
@@ -94,7 +94,7 @@ shape! {
     }
 }
 
-/// What is known of a file.
+/// The changes, commits and uncertainties of a file, as text.
 pub(crate) fn blame(blame: &Blame, now: Timestamp) -> String {
     let path = path_text(&path_from_bytes(&blame.path));
     let mut out = format!("{}\n", styled(style::STRONG, &path));

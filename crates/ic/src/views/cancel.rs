@@ -1,4 +1,4 @@
-//! A run that was cancelled, and one that was reopened.
+//! A run that was cancelled, or reopened.
 
 use ic_ops::run::{Cancelled, Part, Reopened, Worker};
 
@@ -51,7 +51,7 @@ shape! {
     }
 }
 
-/// A run that was called off, and the processes that were ended or still work for it, one a line. `stops`: they were to be ended.
+/// A cancelled run, and the processes that were ended or still work for it, one a line. `stops`: whether `--stop` was given.
 pub(crate) fn cancelled(cancelled: &Cancelled, stops: bool) -> String {
     let with = match (cancelled.dispatches.len(), cancelled.agents.len()) {
         (0, 0) => String::new(),
@@ -88,7 +88,7 @@ fn worker(how: &str, worker: &Worker) -> String {
     format!("  {how:<13}  {what}{pid}{why}\n")
 }
 
-/// A run that is active again, and what stays ended, one a line.
+/// A reopened run, and what stays ended, one a line.
 pub(crate) fn reopened(reopened: &Reopened) -> String {
     let (id, phase) = (reopened.run.id.short(), plain(&reopened.run.phase));
     let mut text = format!("{} {id}, at {phase}.\n", styled(style::GOOD, "reopened"));

@@ -29,7 +29,7 @@ use crate::views::checkpoint::content::{ChangeJson, FileJson};
 use crate::views::shared::{SkippedJson, WarningJson};
 
 shape! {
-    /// A checkpoint.
+    /// A checkpoint, with what is known about its content.
     pub(crate) struct CheckpointJson from (checkpoint: &Checkpoint, manifest: Option<&Manifest>) where
         link = &checkpoint.link;
         root = PathJson::from(checkpoint.root.as_path());
@@ -48,11 +48,11 @@ shape! {
         step: Option<String> = link.step_name.clone(),
         step_number: Option<i64> = link.step,
         dispatch_id: Option<String> = link.dispatch_id.as_ref().map(ToString::to_string),
-        /// The session whose hooks took it; null: they did not.
+        /// The session whose hooks took it; null if no hook did.
         session_id: Option<String> = None,
         /// The prompt that it was taken for: before, in, or at the end of its work. The id of its dispatch.
         prompt_id: Option<String> = None,
-        /// The checkpoint that it follows; null for the first of a line.
+        /// The checkpoint that it follows; null for the first of a lineage.
         parent_id: Option<String> = checkpoint.parent_id.as_ref().map(ToString::to_string),
         project_dir: String = root.path,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ shape! {
         seq: i64 = checkpoint.seq,
         /// Whether nothing is in `skipped` or `unsettled`.
         complete: bool = checkpoint.complete,
-        /// Whether it marks the end of work.
+        /// Whether it marks the end of work: later changes are others'.
         settled: bool = checkpoint.settled,
         /// Whether its content is kept.
         retainable: bool = checkpoint.pruned_at.is_none(),
@@ -80,7 +80,7 @@ shape! {
         work_trees: Vec<PathJson> = manifest
             .map_or_else(Vec::new, |m| m.work_trees.iter().map(PathJson::from).collect()),
         counts: CountsJson = checkpoint.into(),
-        /// What changed since its parent; empty for the first of a line.
+        /// What changed since its parent; empty for the first of a lineage.
         changes: Vec<ChangeJson> = changes.iter().map(|c| ChangeJson::new(&c.path.0, &c.change)).collect(),
         git: Option<GitJson> = manifest.and_then(|m| m.git.as_ref()).map(GitJson::from),
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +111,7 @@ shape! {
         operation: Option<String> = state.operation.clone(),
     }
 
-    /// How much a checkpoint holds, and what it cost.
+    /// How much a checkpoint contains, and how much it added to the store.
     pub(crate) struct CountsJson from checkpoint: &Checkpoint {
         files: u64 = checkpoint.counts.files,
         dirs: u64 = checkpoint.counts.directories,
@@ -126,7 +126,7 @@ shape! {
 }
 
 impl CheckpointJson {
-    /// Everything about a checkpoint.
+    /// The checkpoint with its manifest and warnings.
     pub(crate) fn whole(checkpoint: &Checkpoint, manifest: Option<&Manifest>, warnings: &[Warning]) -> Self {
         let skipped = manifest.map_or(&[][..], |m| &m.skipped);
         Self {
@@ -139,34 +139,34 @@ impl CheckpointJson {
         }
     }
 
-    /// The same with the prompt that it was taken for.
+    /// Adds the prompt that it was taken for.
     pub(crate) fn for_prompt(self, prompt: Option<&Prompt>) -> Self {
         let session_id = prompt.map(|prompt| prompt.session_id.to_string());
         Self { session_id, prompt_id: prompt.map(|prompt| prompt.dispatch_id.to_string()), ..self }
     }
 
-    /// The same with what it holds.
+    /// Adds the files that it contains.
     pub(crate) fn with_files(self, files: Vec<FileJson>) -> Self {
         Self { files: Some(files), ..self }
     }
 }
 
-/// More lines than this are counted, not shown.
+/// The most lines of a section that are shown; the rest is counted.
 pub(crate) const SHOWN: usize = 40;
 
-/// A list of checkpoints that is filled one by one.
+/// A table of checkpoints that is filled row by row.
 pub(crate) struct Rows {
     table: Table,
     now: Timestamp,
 }
 
 impl Rows {
-    /// An empty list; `now`: what ages are counted from.
+    /// An empty table. `now`: the time that ages are counted from.
     pub(crate) fn new(now: Timestamp) -> Self {
         Self { table: Table::new(&["CHECKPOINT", "KIND", "CREATED", "CHANGES", "FILES", "ABOUT"]), now }
     }
 
-    /// Adds one to the list that is printed; breaks when the reader is gone.
+    /// Adds a checkpoint, which is printed at once in JSON; breaks if the reader has gone.
     pub(crate) fn push(&mut self, list: &mut List<'_>, shown: &Shown) -> Result<ControlFlow<()>> {
         let (checkpoint, manifest) = (&shown.checkpoint, shown.manifest.as_ref());
         let prompt = shown.prompt.as_ref();
@@ -196,7 +196,7 @@ impl Rows {
     }
 }
 
-/// How far a capture is.
+/// The progress of a capture, in one line.
 pub(crate) fn capturing(progress: &Progress) -> String {
     format!(
         "capturing: {} names, {} read",
@@ -205,7 +205,7 @@ pub(crate) fn capturing(progress: &Progress) -> String {
     )
 }
 
-/// What a checkpoint belongs to, each with its label.
+/// The run, step, prompt and so on that a checkpoint belongs to, each with its label.
 fn links(checkpoint: &Checkpoint, prompt: Option<&Prompt>) -> Vec<(&'static str, String)> {
     let link = &checkpoint.link;
     let named = [
@@ -226,7 +226,7 @@ fn links(checkpoint: &Checkpoint, prompt: Option<&Prompt>) -> Vec<(&'static str,
     named.chain(ids.into_iter().filter_map(|(label, id)| Some((label, id?)))).collect()
 }
 
-/// Everything about one checkpoint, but its files.
+/// Everything about one checkpoint except its files.
 pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>, prompt: Option<&Prompt>) -> String {
     let mut out = format!(
         "{}  {}\n",
@@ -318,7 +318,7 @@ pub(crate) fn section(out: &mut String, title: &str, lines: &[String]) {
     }
 }
 
-/// `+2 ~1 -3`: added, modified, deleted.
+/// The number of changed paths, as in `+2 ~1 -3`: added, modified, deleted.
 fn summary(manifest: Option<&Manifest>) -> String {
     let Some(changes) = manifest.and_then(|m| m.changes.as_ref()) else { return String::new() };
     let count =
@@ -331,7 +331,7 @@ fn summary(manifest: Option<&Manifest>) -> String {
     )
 }
 
-/// What a checkpoint is about, in a few words.
+/// A few words about a checkpoint: its message, name or step.
 fn about(checkpoint: &Checkpoint) -> String {
     let link = &checkpoint.link;
     let mut words: Vec<String> = Vec::new();
@@ -354,7 +354,7 @@ pub(crate) fn text(path: &PathText) -> String {
     path_text(&path_from_bytes(&path.0))
 }
 
-/// `1.5 MB`, in powers of 1000.
+/// A size with a unit, as in `1.5 MB`, in powers of 1000.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
     let (mut whole, mut rest, mut unit) = (count, 0, 0);

@@ -1,4 +1,4 @@
-//! The code layer's report: commits and files, and where they came from.
+//! The report of the code layer: commits and files, and the dispatches that recorded them.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,15 @@ use crate::text::{Cell, Table, path_text, style};
 use crate::views::{PathJson, exact};
 
 shape! {
-    /// Which commits and files came from where (`run rollback --layer=code`).
+    /// The commits and files of a run, by the dispatch that recorded them (`run rollback --layer=code`).
     pub(crate) struct CodeJson from (run: &Run, report: &Report) {
         run_id: String = run.id.to_string(),
-        /// Always code.
+        /// The layer of the report: always code.
         #[cfg_attr(test, schemars(extend("enum" = ["code"])))]
         layer: &'static str = "code",
         /// The phases that were asked for, in chain order.
         phases: Vec<String> = report.phases.clone(),
-        /// Newest first.
+        /// Dispatches with their commits and files, newest first.
         entries: Vec<EntryJson> = report.entries.iter().map(Into::into).collect(),
         /// The commits to revert, newest first, each once.
         revert_order: Vec<String> = report.revert_order.clone(),
@@ -33,14 +33,14 @@ shape! {
         agent_kind: Option<String> = entry.dispatch.work.agent_type.clone(),
         phase: String = entry.dispatch.phase.clone(),
         status: &'static str as ic_dispatch::DispatchStatus = entry.dispatch.status.as_str(),
-        /// Some of it was reported after the dispatch was rolled back.
+        /// Whether a part of it was reported after the dispatch was rolled back.
         late: bool = entry.late,
         rolled_back_by: Option<String> = entry.dispatch.rolled_back_by.as_ref().map(ToString::to_string),
-        /// Oldest first.
+        /// The SHAs that the dispatch recorded, oldest first.
         commit_shas: Vec<String> = entry.commits.clone(),
-        /// Lossy where a path is not UTF-8.
+        /// The paths; one that is not UTF-8 is lossy here.
         file_paths: Vec<String> = entry.files.iter().map(|f| f.to_string_lossy().into_owned()).collect(),
-        /// For each path its exact bytes in base64, or null if it is UTF-8; only when one is not.
+        /// The exact bytes of each path in base64, null for one that is UTF-8. Left out if all are.
         #[serde(skip_serializing_if = "Option::is_none")]
         file_paths_b64: Option<Vec<Option<String>>> = exact.iter().any(Option::is_some).then_some(exact),
     }

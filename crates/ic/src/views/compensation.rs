@@ -1,4 +1,4 @@
-//! Compensations: how the effect of a step is undone, and how far that is.
+//! Compensations: how the effect of a step is undone, and whether it was.
 
 pub(crate) mod coverage;
 pub(crate) mod undone;
@@ -18,16 +18,16 @@ use crate::text::{Cell, Table, plain, style, styled};
 use crate::views::PathJson;
 
 shape! {
-    /// How the effect of a step is undone, and how far that is.
+    /// How the effect of a step is undone, and whether it was.
     pub(crate) struct CompensationJson from compensation: &Compensation {
-        /// What its command gets as `IC_IDEMPOTENCY_KEY`.
+        /// The id, which its command gets as `IC_IDEMPOTENCY_KEY`.
         id: String = compensation.id.to_string(),
         short_id: String = compensation.id.short().to_owned(),
         run_id: String = compensation.run_id.to_string(),
         step: String = compensation.step.clone(),
         phase: String = compensation.phase.clone(),
         epoch: i64 = compensation.epoch,
-        /// When its effect was begun, among those of the run: 1, 2, ...
+        /// The place of its effect among those of the run, by when it was begun: 1, 2, ...
         ord: i64 = compensation.ord,
         /// exec, file, process, skip, retry or pivot.
         #[cfg_attr(test, schemars(extend("enum" = ic_saga::Action::KINDS)))]
@@ -35,10 +35,10 @@ shape! {
         action: ActionJson = (&compensation.action).into(),
         /// registered, armed, running, done, failed or skipped.
         status: &'static str as ic_saga::State = compensation.state.as_str(),
-        /// How often its undo was begun.
+        /// How many attempts at its undo were begun.
         attempts: i64 = compensation.attempts,
         description: Option<String> = compensation.description.clone(),
-        /// Why the last attempt failed.
+        /// The error of the last attempt; null if it did not fail.
         error: Option<String> = error(compensation),
         /// The steps that its step depends on.
         needs: Vec<String> = compensation.needs.clone(),
@@ -48,42 +48,42 @@ shape! {
         created_at: String = compensation.created_at.to_string(),
     }
 
-    /// How a command is run.
+    /// How a command is run: its directory, timeout and retries.
     struct HowJson from how: &How {
-        /// Where, from the project's directory; null: there.
+        /// The directory, relative to the project's; null: the project's own.
         cwd: Option<String> = how.directory.as_ref().map(PathJson::from).map(|cwd| cwd.path),
         #[serde(skip_serializing_if = "Option::is_none")]
         cwd_b64: Option<String> = how.directory.as_ref().map(PathJson::from).and_then(|cwd| cwd.path_b64),
         env: BTreeMap<String, String> =
             how.environment.iter().map(|(name, value)| (name.clone(), masked(value))).collect(),
         timeout_ms: u64 = u64::try_from(how.timeout().as_millis()).unwrap_or(u64::MAX),
-        /// How often it is retried.
+        /// The number of retries after a failure.
         retries: u32 = how.retries,
         /// The wait before a retry; doubled each time.
         backoff_ms: u64 = how.backoff_ms,
     }
 
-    /// A path, and what stood there when its compensation was declared.
+    /// A path, and what was there when the compensation was declared.
     struct BeforeJson {
         #[serde(flatten)]
         path: PathJson,
         /// absent, file or symlink.
         #[cfg_attr(test, schemars(extend("enum" = ["absent", "file", "symlink"])))]
         was: &'static str,
-        /// Permission bits in octal.
+        /// Permission bits in octal, of a file.
         mode: Option<String>,
         sha256: Option<String>,
-        /// Where a symlink pointed.
+        /// The target of a symlink.
         target: Option<String>,
     }
 }
 
-/// Why the last attempt failed; why nothing was done is no error.
+/// The error of the last attempt; `None` for a skip, whose reason is no error.
 pub(crate) fn error(compensation: &Compensation) -> Option<String> {
     compensation.last_error.clone().filter(|_| compensation.state != State::Skipped)
 }
 
-/// What is done to undo an effect.
+/// How an effect is undone.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "do", rename_all = "snake_case")]
@@ -100,11 +100,11 @@ enum ActionJson {
         #[serde(flatten)]
         how: HowJson,
     },
-    /// Paths are put back as they were when this was declared.
+    /// Paths are restored as they were when this was declared.
     RestoreFiles { files: Vec<BeforeJson> },
     /// A process is ended.
     KillProcess {
-        /// Its number; null while it is not known.
+        /// The process's number; null while it is not known.
         pid: Option<u32>,
         /// The file that its number is written to, from the project's root.
         pid_file: Option<String>,
@@ -119,7 +119,7 @@ enum ActionJson {
     Pivot { reason: Option<String> },
 }
 
-/// Text as it is shown: what is run is the exact one.
+/// A command, masked for showing: the exact one is what runs.
 fn masked(text: &str) -> String {
     mask(text).into_owned()
 }
@@ -160,12 +160,12 @@ impl From<&FileBefore> for BeforeJson {
     }
 }
 
-/// The rollback that undid the effect. What it left as it is, it left for as long as it stands; that is not rolled back.
+/// The rollback that undid the effect. `None` if it skipped the effect: that is not undone.
 fn undone_by(compensation: &Compensation) -> Option<&RollbackId> {
     compensation.rolled_back_by.as_ref().filter(|_| compensation.state != State::Skipped)
 }
 
-/// Compensations, one a line, and what is to be known about those that failed.
+/// Compensations, one a line, and the errors of those that failed.
 pub(crate) fn list(all: &[Compensation]) -> String {
     let mut table = Table::new(&["COMPENSATION", "STATE", "TRIES", "STEP", "PHASE", "UNDONE BY", "ABOUT"]);
     for one in all {
@@ -199,7 +199,7 @@ pub(crate) fn list(all: &[Compensation]) -> String {
     out
 }
 
-/// What an undo does, in a few words.
+/// A few words about how an effect is undone.
 pub(crate) fn action(action: &Action) -> String {
     action.said()
 }

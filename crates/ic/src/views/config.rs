@@ -1,4 +1,4 @@
-//! The configuration in force.
+//! The settings in force.
 
 use ic_kernel::config::{Loaded, Setting};
 use serde::{Serialize, Serializer};
@@ -8,17 +8,17 @@ use crate::text::{Cell, Table, path_text, style};
 
 shape! {
     struct SettingJson {
-        /// Sizes in bytes, durations as text (`7d`), null where there is no limit.
+        /// Sizes in bytes, durations as text (`7d`), null for no limit.
         #[cfg_attr(test, schemars(with = "crate::views::ValueJson"))]
         value: Value,
         source: Source,
-        /// What it does not do, where that may surprise, or what decides it where the file does not.
+        /// A remark, where the effect of the setting may surprise, or something else decides it.
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<&'static str>,
     }
 }
 
-/// Every setting in force by its flat key, always in the same order: its value, and where it comes from.
+/// Every setting in force by its flat key, in a fixed order, with its source.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(transparent))]
 pub(crate) struct ConfigJson(
@@ -26,7 +26,7 @@ pub(crate) struct ConfigJson(
     Vec<(&'static str, SettingJson)>,
 );
 
-/// Where a setting comes from.
+/// The source of a setting.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -51,7 +51,7 @@ impl Serialize for ConfigJson {
     }
 }
 
-/// Every setting, one a line.
+/// Every setting, one a line, with its source.
 pub(crate) fn table(loaded: &Loaded) -> String {
     let mut table = Table::new(&["KEY", "VALUE", "FROM"]);
     let file = loaded.file.as_deref().map_or_else(String::new, path_text);

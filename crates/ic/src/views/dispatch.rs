@@ -1,4 +1,4 @@
-//! Dispatches.
+//! Dispatches of a run.
 
 use ic_base::Code;
 use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
@@ -14,7 +14,7 @@ use crate::views::shared::WarningJson;
 use crate::views::{PathJson, exact};
 
 shape! {
-    /// A dispatch.
+    /// A dispatch: a piece of work for an agent.
     pub(crate) struct DispatchJson from dispatch: &Dispatch where
         prompt = dispatch.work.prompt_file.as_deref();
     {
@@ -22,7 +22,8 @@ shape! {
         short_id: String = dispatch.id.short().to_owned(),
         run_id: String = dispatch.run_id.to_string(),
         phase: String = dispatch.phase.clone(),
-        /// The work that began it, and takes it along when it is undone: a prompt, for what a subagent did; null: a person or a script began it.
+        /// The work that began it, and takes it along when it is undone: a prompt, for what a subagent did; null: a person or a script
+        /// began it.
         parent_id: Option<String> = dispatch.work.parent_id.as_ref().map(ToString::to_string),
         /// The run's epoch when the dispatch was created.
         epoch: i64 = dispatch.epoch,
@@ -35,24 +36,24 @@ shape! {
         #[serde(skip_serializing_if = "Option::is_none")]
         prompt_file_b64: Option<String> = prompt.and_then(exact),
         pid: Option<i64> = dispatch.pid(),
-        /// Whether that very process lives: true or false, or `unknown` where only its number is on record; null without one.
+        /// Whether that very process lives: true or false, or `unknown` if only its number was recorded; null if no process was.
         #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", null])))]
         alive: Option<AliveJson> = life(dispatch).map(AliveJson::from),
         summary: Option<String> = dispatch.summary.clone(),
-        /// pass or fail.
+        /// The verdict of a review: pass or fail.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&ic_dispatch::Verdict::WORDS))))]
         verdict: Option<&'static str> = dispatch.verdict.map(ic_dispatch::Verdict::as_str),
         error: Option<String> = dispatch.error.clone(),
         tokens: TokensJson = dispatch.tokens.into(),
-        /// The rollback that undid it: its reports do not count any more. Null: it counts.
+        /// The rollback that undid it: its reports no longer satisfy a gate. Null: it counts.
         rolled_back_by: Option<String> = dispatch.rolled_back_by.as_ref().map(ToString::to_string),
-        /// It began before this event, and the rollback undid only what it did after it. Null: all of it, or nothing.
+        /// Null, or the event before which it began and after which the rollback undid its work. Then only that part is undone.
         undone_from: Option<i64> = dispatch.undone_in_part_from(),
         seq: i64 = dispatch.seq,
         created_at: String = dispatch.created_at.to_string(),
         started_at: Option<String> = dispatch.started_at.map(|t| t.to_string()),
         finished_at: Option<String> = dispatch.finished_at.map(|t| t.to_string()),
-        /// What went less well when it was started or ended: a capture that failed. Left out if there is none.
+        /// Warnings of its start or end, such as a capture that failed. Left out if there are none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = Vec::new(),
     }
@@ -73,20 +74,20 @@ shape! {
     ) {
         #[serde(flatten)]
         dispatch: DispatchJson = dispatch.into(),
-        /// Oldest first.
+        /// Its commits, oldest first.
         commits: Vec<CommitJson> = commits.iter().map(CommitJson::from).collect(),
         files: Vec<FileJson> = files.iter().map(FileJson::from).collect(),
     }
 
-    /// A recorded commit.
+    /// A commit that the dispatch recorded.
     struct CommitJson from c: &RecordedCommit {
         sha: String = c.sha.clone(),
-        /// Reported after the dispatch was rolled back.
+        /// Whether it was reported after the dispatch was rolled back.
         late: bool = c.late,
         seq: i64 = c.seq,
     }
 
-    /// A recorded file.
+    /// A file that the dispatch recorded.
     struct FileJson from f: &RecordedFile {
         #[serde(flatten)]
         path: PathJson = f.path.as_path().into(),
@@ -94,39 +95,39 @@ shape! {
         seq: i64 = f.seq,
     }
 
-    /// A dispatch as a wait for its end found it (`dispatch wait`).
+    /// A dispatch at the end of a wait (`dispatch wait`).
     pub(crate) struct DispatchWaitJson from (dispatch: DispatchShowJson, code: Option<Code>) {
         #[serde(flatten)]
         dispatch: DispatchShowJson = dispatch,
-        /// `process_gone` or `timed_out`, where the wait ended before the work did; else null.
+        /// `process_gone` or `timed_out` if the wait ended before the work did; else null.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&[ic_base::Code::ProcessGone, ic_base::Code::TimedOut].map(ic_base::Code::as_str)))))]
         code: Option<&'static str> = code.map(Code::as_str),
     }
 
-    /// What recording did (`dispatch record`).
+    /// The outcome of recording commits and files (`dispatch record`).
     pub(crate) struct RecordedJson from (dispatch: &Dispatch, recorded: &Recorded) {
         dispatch_id: String = dispatch.id.to_string(),
         run_id: String = dispatch.run_id.to_string(),
-        /// How many commits were new.
+        /// The number of commits that were not recorded before.
         commit_count: usize = recorded.commits,
-        /// How many files were new.
+        /// The number of files that were not recorded before.
         file_count: usize = recorded.files,
-        /// The dispatch had been rolled back: the report counts for no gate, but the revert plan knows it.
+        /// Whether the dispatch had been rolled back: its report satisfies no gate, and is used by the revert plan.
         late: bool = recorded.late,
-        /// The event; null if everything was known already.
+        /// The event of this call; null if everything was recorded already.
         seq: Option<i64> = recorded.seq,
     }
 }
 
 impl DispatchJson {
-    /// The same, with what went less well.
+    /// Adds warnings to the dispatch.
     pub(crate) fn warned(mut self, warnings: &[Warning]) -> Self {
         self.warnings.extend(warnings.iter().map(WarningJson::from));
         self
     }
 }
 
-/// Whether a process lives.
+/// Whether the process of a dispatch lives.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -173,7 +174,7 @@ pub(crate) fn one_line(dispatch: &Dispatch) -> String {
     )
 }
 
-/// One dispatch with what it left in the repository.
+/// One dispatch with its commits and files.
 pub(crate) fn card(dispatch: &Dispatch, commits: &[RecordedCommit], files: &[RecordedFile]) -> String {
     let mut out = one_line(dispatch);
     let mut line = |label: &str, value: Option<String>| {
@@ -203,7 +204,7 @@ pub(crate) fn card(dispatch: &Dispatch, commits: &[RecordedCommit], files: &[Rec
     out
 }
 
-/// Why a wait ended before the work did.
+/// The reason why a wait ended before the work did; empty if it did not.
 pub(crate) fn waited(waited: Waited) -> String {
     let why = match waited {
         Waited::ProcessGone => "its process is gone, and nothing recorded its end",
@@ -213,7 +214,7 @@ pub(crate) fn waited(waited: Waited) -> String {
     format!("{}: {why}\n", styled(style::BAD, "the wait ended early"))
 }
 
-/// What recording did.
+/// The number of new commits and files, in a sentence.
 pub(crate) fn recorded(dispatch: &Dispatch, recorded: &Recorded) -> String {
     format!(
         "recorded {} and {} for {}{}\n",

@@ -9,23 +9,23 @@ use serde_json::value::RawValue;
 use crate::text::{Cell, Table, counted, plain, style, styled};
 
 shape! {
-    /// How far a consumer has read (`events cursor`).
+    /// The position of a consumer of events (`events cursor`).
     pub(crate) struct CursorJson from cursor: &Cursor {
         name: String = cursor.name.clone(),
-        /// The run it follows; null: all runs.
+        /// The run that it follows; null: all runs.
         run_id: Option<String> = cursor.run_id.as_ref().map(ToString::to_string),
-        /// The last event that it covers.
+        /// The last event that it has handled.
         seq: i64 = cursor.seq,
         updated_at: String = cursor.updated_at.to_string(),
     }
 
-    /// Whether the record is what was written (`events verify`).
+    /// Whether the chain of events is intact (`events verify`).
     pub(crate) struct VerifyJson from report: &Report {
         ok: bool = report.first_bad.is_none(),
-        /// How many events were walked.
+        /// The number of events that were checked.
         event_count: i64 = report.events,
         chain_head: HeadJson = HeadJson { seq: report.head.0, hash: hex(&report.head.1) },
-        /// The first event that is wrong.
+        /// The first event that does not verify; null if all do.
         first_bad: Option<BadJson> =
             report.first_bad.as_ref().map(|(seq, problem)| BadJson { seq: *seq, problem: problem.clone() }),
     }
@@ -49,23 +49,23 @@ shape! {
     }
 }
 
-/// An event.
+/// An event: one line of the record.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct EventJson<'e> {
-    /// Its place in the total order, from 1, without gaps.
+    /// Its number in the order of all events: from 1, without gaps.
     seq: i64,
     run_id: Option<&'e str>,
-    /// What kind of thing it is about; more kinds may come.
+    /// The kind of thing that it is about; more kinds may come.
     source: &'e str,
-    /// What happened; more kinds may come.
+    /// What happened, as a word; more words may come.
     kind: &'e str,
     subject_id: Option<&'e str>,
-    /// The phase, status or id that it went from, as its source has it.
+    /// The phase, status or id before it, depending on its source.
     from: Option<&'e str>,
-    /// The phase, status or id that it went to.
+    /// The phase, status or id after it.
     to: Option<&'e str>,
-    /// The run's epoch when it happened; of a dispatch's event, the epoch that its work belongs to.
+    /// The run's epoch when it happened; for an event of a dispatch, the epoch of that work.
     epoch: Option<i64>,
     #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&ic_phase::gate::GateResult::WORDS))))]
     gate_result: Option<&'e str>,
@@ -75,12 +75,12 @@ pub(crate) struct EventJson<'e> {
     #[cfg_attr(test, schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
     payload: Option<&'e RawValue>,
     created_at: String,
-    /// SHA-256 in hex; the hash before is part of it.
+    /// Its SHA-256 in hex, over the hash of the event before as well.
     hash: String,
-    /// Reason and payload were removed.
+    /// Whether its reason and payload were removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     redacted: bool,
-    /// The rollback in force that undid this advance (`run events`); left out where there is none.
+    /// The rollback in force that undid this advance (`run events`); left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     rolled_back_by: Option<&'e str>,
 }
@@ -161,7 +161,7 @@ pub(crate) fn cursors(cursors: &[Cursor]) -> String {
     table.render("No cursors.")
 }
 
-/// What verification found.
+/// The result of a verification, in a sentence.
 pub(crate) fn verified(report: &Report) -> String {
     let events = usize::try_from(report.events).unwrap_or(0);
     match report.first_bad {

@@ -1,4 +1,4 @@
-//! Advances, and the gates that they ask.
+//! Advances of a run, and the gates that they pass or not.
 
 use ic_base::Label;
 use ic_events::EventType;
@@ -10,23 +10,23 @@ use crate::text::{Table, plain, shell_word, style, styled};
 use crate::views::shared::WarningJson;
 
 shape! {
-    /// One requirement of a gate, weighed.
+    /// One requirement of a gate, with its result.
     struct ConditionJson from c: &Condition {
         check: &'static str as ic_phase::gate::Check = c.check.as_str(),
-        /// The phase that is asked of; null: the whole run.
+        /// The phase whose records count; null: the whole run.
         phase: Option<String> = c.phase.as_ref().map(ToString::to_string),
-        /// hard or soft.
+        /// hard: a failure blocks the run; soft: it warns.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::tiers()[..2])))]
         tier: &'static str = c.tier.as_str(),
-        /// pass or fail.
+        /// The result: pass or fail.
         #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::GateResult::WORDS[..2])))]
         result: &'static str = if c.holds { "pass" } else { "fail" },
         count: i64 = c.count,
         detail: String = c.detail.clone(),
-        /// The work that is waited for.
+        /// The unfinished work that the check waits for.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         unfinished: Vec<UnfinishedJson> = c.unfinished.iter().map(Into::into).collect(),
-        /// The registered files that do not exist: they were not counted.
+        /// Registered files that do not exist, and so were not counted.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         missing: Vec<String> = c.missing.clone(),
     }
@@ -39,18 +39,18 @@ shape! {
         name: Option<String> = work.name.clone(),
         #[cfg_attr(test, schemars(extend("enum" = ["active", "pending", "running"])))]
         status: &'static str = work.status,
-        /// The command that ends it: of a dispatch whose process is gone the one that reports its failure.
+        /// The command that ends it; for a dispatch whose process is gone, the one that reports its failure.
         command: String = work.command.clone(),
-        /// The others that can end it.
+        /// Other commands that can end it.
         other_commands: Vec<String> = work.other_commands.clone(),
     }
 
-    /// What a gate found.
+    /// The results of all requirements of a gate.
     struct EvidenceJson from conditions: &[Condition] {
         conditions: Vec<ConditionJson> = conditions.iter().map(ConditionJson::from).collect(),
     }
 
-    /// What became of an advance (`run advance`, `gate override`).
+    /// The outcome of an advance (`run advance`, `gate override`).
     pub(crate) struct AdvanceJson from outcome: &Outcome {
         run_id: String = outcome.run_id.to_string(),
         advanced: bool = outcome.advanced(),
@@ -68,9 +68,9 @@ shape! {
         reason: Option<String> = outcome.reason.clone(),
         epoch: i64 = outcome.epoch,
         seq: Option<i64> = outcome.seq,
-        /// The checkpoint that the advance took.
+        /// The id of the checkpoint that the advance took.
         checkpoint_id: Option<String> = outcome.checkpoint_id.as_ref().map(ToString::to_string),
-        /// Why the run did not move: `gate_blocked` or `paused`.
+        /// The reason why the run did not move: `gate_blocked` or `paused`; null if it moved.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
         code: Option<&'static str> = refusal(outcome).map(ic_base::Code::as_str),
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +78,7 @@ shape! {
             soft_warning(outcome).iter().chain(&outcome.warnings).map(WarningJson::from).collect(),
     }
 
-    /// What an advance would do now (`gate check`).
+    /// The outcome that an advance would have now (`gate check`).
     pub(crate) struct GateCheckJson from outcome: &Outcome {
         run_id: String = outcome.run_id.to_string(),
         from_phase: String = outcome.from.clone(),
@@ -104,7 +104,7 @@ shape! {
         pub(crate) checks: Vec<RequirementJson> = requirements.iter().map(RequirementJson::from).collect(),
     }
 
-    /// One requirement.
+    /// One requirement of a gate, in its declaration.
     pub(crate) struct RequirementJson from r: &Requirement {
         pub(crate) check: &'static str as ic_phase::gate::Check = r.check.as_str(),
         pub(crate) phase: Option<String> = r.phase.as_ref().map(ToString::to_string),
@@ -113,7 +113,7 @@ shape! {
     }
 }
 
-/// The code of what holds a run back.
+/// The code of the reason why a run did not move.
 pub(crate) fn refusal(outcome: &Outcome) -> Option<ic_base::Code> {
     match outcome.event_type {
         EventType::Block => Some(ic_base::Code::GateBlocked),
@@ -122,13 +122,13 @@ pub(crate) fn refusal(outcome: &Outcome) -> Option<ic_base::Code> {
     }
 }
 
-/// A soft gate that failed lets the run pass, with a warning.
+/// The warning of a soft gate that failed and let the run pass.
 pub(crate) fn soft_warning(outcome: &Outcome) -> Option<Warning> {
     let soft = outcome.verdict.result == GateResult::Fail && outcome.verdict.tier == Tier::Soft;
     soft.then(|| Warning { code: "gate_failed_softly", message: format!("{}.", outcome.verdict.complaint()) })
 }
 
-/// What became of an advance.
+/// The outcome of an advance, as text.
 pub(crate) fn advance(outcome: &Outcome) -> String {
     let (from, to) = (plain(&outcome.from), plain(&outcome.to));
     let mut out = match outcome.event_type {
@@ -149,7 +149,7 @@ pub(crate) fn advance(outcome: &Outcome) -> String {
     out
 }
 
-/// What an advance would do.
+/// The outcome that an advance would have, as text.
 pub(crate) fn gate_check(outcome: &Outcome) -> String {
     let (from, to) = (plain(&outcome.from), plain(&outcome.to));
     let mut out = match outcome.event_type {
@@ -205,7 +205,7 @@ fn way_out(outcome: &Outcome) -> String {
     }
 }
 
-/// How to give a gate the artifact that it asks for, if it asks for one.
+/// How to register the artifact that a gate asks for; empty if it asks for none.
 fn missing(outcome: &Outcome) -> String {
     let is_missing = |condition: &&Condition| !condition.holds && condition.check == Check::ArtifactExists;
     let Some(condition) = outcome.verdict.conditions.iter().find(is_missing) else { return String::new() };
@@ -215,7 +215,7 @@ fn missing(outcome: &Outcome) -> String {
     styled(style::DIM, &format!("  to register one: ic run artifact add {id} --path FILE{phase}")) + "\n"
 }
 
-/// What must hold, one requirement a line.
+/// The requirements of gates, one a line.
 pub(crate) fn rules(rules: &[GateRuleJson]) -> String {
     let mut table = Table::new(&["FROM", "TO", "CHECK", "OF", "TIER"]);
     for rule in rules {

@@ -1,4 +1,4 @@
-//! A run as a story: its shape, a timeline, and a diagram.
+//! The history of a run: JSON, a timeline, and a diagram.
 
 use ic_ops::history::{Stay, Story, Turn};
 
@@ -11,11 +11,11 @@ shape! {
         goal: String = story.run.goal.clone(),
         status: &'static str = story.run.status.as_str(),
         phases: Vec<String> = story.run.chain.names().into_iter().map(str::to_owned).collect(),
-        /// In the order of arrival.
+        /// The run's stays in phases, in the order in which they began.
         stays: Vec<StayJson> = story.stays.iter().map(StayJson::from).collect(),
         /// Rollbacks and their undos, oldest first.
         turns: Vec<TurnJson> = story.turns.iter().map(TurnJson::from).collect(),
-        /// Where the run is: an index in `stays`.
+        /// The current stay: an index in `stays`.
         current_stay: usize = story.current,
     }
 
@@ -28,40 +28,41 @@ shape! {
         created_at: String = stay.at.to_string(),
         /// The stay it came from: an index in `stays`; null for the beginning.
         from_stay: Option<usize> = stay.from,
-        /// The rollback that stands and undid it; of a stay that a rollback began, that rollback, once it is undone itself. Null: it counts.
+        /// The rollback in force that undid it. For a stay that a rollback began and whose rollback was undone, that rollback. Null: it
+        /// counts.
         rolled_back_by: Option<String> = stay.rolled_back_by.as_ref().map(ToString::to_string),
         checkpoint_id: Option<String> = stay.checkpoint_id.as_ref().map(ToString::to_string),
         counts: StayCountsJson = stay.into(),
     }
 
-    /// What happened during a stay in a phase.
+    /// The numbers of what happened during a stay.
     struct StayCountsJson from stay: &Stay {
         dispatches: usize = stay.dispatches,
         artifacts: usize = stay.artifacts,
-        /// How often a gate blocked the run.
+        /// How many times a gate blocked the run.
         blocks: usize = stay.blocks,
     }
 
-    /// A rollback, or its undo.
+    /// A rollback, or the undo of one.
     struct TurnJson from turn: &Turn {
         rollback_id: String = turn.rollback_id.to_string(),
-        /// `rolled_back` or undone.
+        /// `rolled_back` for a rollback, undone for the undo of one.
         #[cfg_attr(test, schemars(extend("enum" = ["rolled_back", "undone"])))]
         kind: &'static str = turn.kind,
         seq: i64 = turn.seq,
         created_at: String = turn.at.to_string(),
-        /// The stay that it left.
+        /// The stay that it ended: an index in `stays`.
         from_stay: usize = turn.from,
-        /// The stay that it went back to.
+        /// The stay that it began.
         to_stay: usize = turn.to,
         reason: Option<String> = turn.reason.clone(),
         layers: Vec<&'static str> = turn.layers.clone(),
-        /// The dispatch whose work alone was undone, while the run stayed where it was; null for any other rollback.
+        /// The dispatch that alone was undone, while the run stayed in its phase; null for any other rollback.
         dispatch_id: Option<String> = turn.only.as_ref().map(ToString::to_string),
     }
 }
 
-/// The story of a run, from its beginning down; what was rolled back stands on a branch of its own.
+/// The history as a timeline, from the beginning downwards; what was rolled back is on a branch of its own.
 pub(crate) fn timeline(story: &Story) -> String {
     let run = &story.run;
     let mut out = format!("{}  {}\n\n", styled(style::STRONG, run.id.short()), plain(&run.goal));
@@ -125,7 +126,7 @@ fn turned(story: &Story, turn: &Turn) -> String {
     format!("{} {}  {}\n", styled(style::WARN, mark), what, styled(style::DIM, &second(turn.at)))
 }
 
-/// The story as a mermaid flowchart.
+/// The history as a mermaid flowchart.
 pub(crate) fn mermaid(story: &Story) -> String {
     let mut out = "flowchart LR\n".to_owned();
     for (at, stay) in story.stays.iter().enumerate() {
@@ -137,7 +138,7 @@ pub(crate) fn mermaid(story: &Story) -> String {
             out += &format!("    s{from} --> s{at}\n");
         }
     }
-    // The undo of one dispatch goes nowhere.
+    // The undo of one dispatch leaves the run in its phase, so it has no arrow.
     for turn in story.turns.iter().filter(|turn| turn.only.is_none()) {
         let why = turn.reason.as_deref().map(|reason| format!(": {}", escaped(reason))).unwrap_or_default();
         let what = if turn.kind == "undone" { "undone" } else { "rolled back" };
@@ -163,7 +164,7 @@ pub(crate) fn mermaid(story: &Story) -> String {
     out
 }
 
-/// Text that stands in quotes in a diagram.
+/// Escapes a text for quotes in a mermaid diagram.
 fn escaped(text: &str) -> String {
     plain(text).replace('#', "#35;").replace('"', "#quot;").replace(['<', '>'], " ")
 }

@@ -12,27 +12,27 @@ use crate::hook_log::Line;
 use crate::text::{age, path_text, plain, style, styled};
 use crate::views::{PathJson, exact};
 
-/// How many calls that failed are shown: the newest.
+/// The most failed calls that are shown: the newest.
 const FAILURES: usize = 5;
 
 shape! {
-    /// What became of a client's settings (`hooks install`, `hooks uninstall`).
+    /// What was done to a client's settings (`hooks install`, `hooks uninstall`).
     pub(crate) struct HooksJson from (client: Client, edit: &Edit, dry_run: bool, installed: Installed) {
         client: &'static str as Client = client.as_str(),
-        /// The client's settings.
+        /// The file with the client's settings.
         config_file: String = edit.file().to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
         config_file_b64: Option<String> = exact(edit.file()),
-        /// False if they were so already.
+        /// False if the settings were right already.
         changed: bool = edit.is_change(),
         dry_run: bool = dry_run,
-        /// Whether the file is removed: nothing else is left in it.
+        /// Whether the file is removed, because nothing else is left in it.
         removes_file: bool = edit.removes_file(),
-        /// Of a dry run, the text that the file would have, empty where it would be removed; null where nothing would change.
+        /// In a dry run, the text that the file would have, empty if it would be removed; null if nothing would change.
         content: Option<String> = (dry_run && edit.is_change()).then(|| edit.text()),
-        /// The events whose entry was changed by hand: it is left.
+        /// The events whose entry a person changed: it stays.
         events_left: Vec<String> = edit.left.clone(),
-        /// Whether git and captures leave the file out from now on, by `.git/info/exclude`.
+        /// Whether git and captures ignore the file, by `.git/info/exclude`.
         excluded: bool = installed.excluded,
         /// Whether the client was made to trust the hooks (`--trust`).
         trusted: bool = installed.trusted,
@@ -47,28 +47,28 @@ shape! {
         newest_by_rule = &by_rule[by_rule.len().saturating_sub(FAILURES)..];
     {
         pub(crate) client: &'static str as Client = client.as_str(),
-        /// The settings that call ic.
+        /// The settings files that call ic.
         pub(crate) config_files: Vec<PathJson> = files.iter().map(|file| file.as_path().into()).collect(),
-        /// When a hook last called; null: none did, as far as the log goes.
+        /// When a hook last called; null if the log has no call.
         pub(crate) called_at: Option<String> = own.last().map(|line| line.ended_at().to_string()),
         #[serde(skip)]
         called: Option<Timestamp> = own.last().map(|line| line.ended_at()),
-        /// How long that took.
+        /// How long that call took, in milliseconds.
         pub(crate) duration_ms: Option<u64> = own.last().map(|line| line.ms),
         /// The newest calls that failed, oldest first.
         pub(crate) failures: Vec<HookFailureJson> =
             newest.iter().map(|line| HookFailureJson::from(*line)).collect(),
-        /// What captures left out by a rule, as likely secrets: nothing failed. The newest calls that said so, oldest first.
+        /// What captures left out by a rule, such as likely secrets, which is no failure: the newest calls with such a note, oldest first.
         pub(crate) left_out: Vec<HookLeftOutJson> = newest_by_rule.iter().map(|line| HookLeftOutJson::from(*line)).collect(),
     }
 
-    /// A call of a hook whose capture left something out that the one before did not know.
+    /// A call of a hook whose capture left something out that the capture before had not.
     pub(crate) struct HookLeftOutJson from line: &Line {
         pub(crate) event: String = line.event.clone(),
         pub(crate) created_at: String = line.ended_at().to_string(),
-        /// What was left out, each with its reason.
+        /// The names that were left out, each with its reason.
         pub(crate) message: String = line.left_out().to_owned(),
-        /// How a capture is made to take it; null: none takes it.
+        /// The setting that makes captures include it; null: none does.
         pub(crate) hint: Option<&'static str> = taken_by(line.left_out()),
     }
 
@@ -81,11 +81,11 @@ shape! {
     }
 }
 
-/// The settings by which a capture takes what was left out.
+/// The setting that makes captures include what was left out.
 fn taken_by(named: &str) -> Option<&'static str> {
     let is_for = |reason| is_left_out_for(named, reason);
     let (is_secret, is_large) = (is_for(Reason::Secret), is_for(Reason::Oversize));
-    // A name that was cut has lost its reason.
+    // A name that was cut off has lost its reason, so nothing is suggested.
     let is_cut = !named.contains('(');
     match (is_secret || is_cut, is_large || is_cut) {
         (true, true) => Some(
@@ -101,11 +101,11 @@ fn taken_by(named: &str) -> Option<&'static str> {
     }
 }
 
-/// What is said of a record that a lost repository takes along.
+/// A note about a record that is lost with its repository.
 const IN_GIT: &str =
     "The record is in .git and is lost with it; how to keep it in another directory: ic init --help\n";
 
-/// What became of a client's settings. `installed`: of an installation, what else it did.
+/// What was done to a client's settings. `installed`: after an installation, what else it did.
 pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Option<Installed>) -> String {
     let installs = installed.is_some();
     let Installed { excluded, trusted, is_of_user, is_on_server, is_in_git } = installed.unwrap_or_default();
@@ -150,13 +150,13 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Opti
 }
 
 impl HooksDoctorJson {
-    /// Whether anything calls, or is to call.
+    /// Whether hooks are installed, or have called before.
     pub(crate) fn is_in_use(&self) -> bool {
         !self.config_files.is_empty() || self.called_at.is_some()
     }
 }
 
-/// Whether hooks work, a client a block. `is_in_git`: whether the record lies in git's directory.
+/// Whether the hooks work, one client after the other. `is_in_git`: whether the ledger is in git's directory.
 pub(crate) fn doctor(all: &[HooksDoctorJson], is_in_git: bool, now: Timestamp) -> String {
     let mut out = String::new();
     for one in all {

@@ -1,4 +1,4 @@
-//! The ledger itself.
+//! The ledger itself: its place, its schema, its health.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ shape! {
         project_dir_b64: Option<String> = exact(&place.root),
     }
 
-    /// A ledger that was made or found (`init`).
+    /// A ledger that was created, or existed already (`init`).
     pub(crate) struct InitJson {
         #[serde(flatten)]
         pub(crate) place: WhereJson,
@@ -43,13 +43,13 @@ shape! {
         pub(crate) created: bool,
     }
 
-    /// What bringing a ledger up to date did (`migrate`).
+    /// The outcome of a migration (`migrate`).
     pub(crate) struct MigrateJson {
         /// The ledger's file, or its URL.
         pub(crate) db: String,
-        /// The schema that it had.
+        /// The schema version before.
         pub(crate) earlier_schema_version: i32,
-        /// The schema that it has.
+        /// The schema version now.
         pub(crate) schema_version: i32,
         /// False if there was nothing to do.
         pub(crate) migrated: bool,
@@ -71,17 +71,17 @@ shape! {
         content_bytes: Option<u64> = content.map(|(_, bytes)| *bytes),
     }
 
-    /// Versions (`version`).
+    /// The versions of the program and its parts (`version`).
     pub(crate) struct VersionJson {
         pub(crate) version: &'static str,
         /// The commit that a release was built from; null in any other build.
         pub(crate) commit: Option<&'static str>,
-        /// The newest ledger that this program reads.
+        /// The newest schema of a ledger that this program reads.
         pub(crate) schema_version: i32,
         pub(crate) sqlite: &'static str,
     }
 
-    /// Whether the ledger is sound (`health`).
+    /// Whether the ledger and the object store are intact (`health`).
     pub(crate) struct HealthJson {
         pub(crate) ok: bool,
         pub(crate) db: String,
@@ -89,7 +89,7 @@ shape! {
         pub(crate) checks: Vec<CheckJson>,
     }
 
-    /// One thing that was looked at.
+    /// One check, with its result.
     pub(crate) struct CheckJson from check: &Check {
         name: &'static str = check.name,
         ok: bool = check.ok,
@@ -97,7 +97,7 @@ shape! {
     }
 }
 
-/// The checks, each with what was found.
+/// The checks, one a line, each with its result.
 pub(crate) fn checks(checks: &[Check]) -> String {
     let mut table = Table::new(&["CHECK", "", "FOUND"]);
     for check in checks {

@@ -1,4 +1,4 @@
-//! What a run can go back to.
+//! The points that a run can go back to, and its rollbacks.
 
 mod entry_text;
 
@@ -20,44 +20,44 @@ shape! {
         run_id: String,
         #[serde(flatten)]
         point: PointJson,
-        /// What changed from here to the next point, or to the newest checkpoint of the run; null where that is not known.
+        /// The changes from here to the next point, or to the newest checkpoint of the run; null if they are not known.
         file_counts: Option<FileCountsJson>,
-        /// How many commits its dispatch recorded; null for a point that stands before no dispatch.
+        /// How many commits its dispatch recorded; null for a point that is not before a dispatch.
         commit_count: Option<usize>,
-        /// The newest rollback that stands and went back to before it: then it is not a target. Null: it counts.
+        /// The newest rollback in force that went back to before it, so that it is no target; null if there is none.
         rolled_back_by: Option<String>,
-        /// Whether the work that it stands before was undone: so it is also at the point that a rollback went back to, which is still a target.
-        /// While that rollback is not finished, some of the work may be there.
+        /// Whether the work after it was undone. The point that a rollback went back to has the same tree, and is still a target. While
+        /// that rollback is not finished, a part of the work may still be in the tree.
         undone: bool,
-        /// Files outside of the project that its tool calls changed, absolute; left out where there are none.
+        /// Files outside of the project that its tool calls changed, absolute; left out if there are none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         outside: Vec<String>,
     }
 
     /// A place to which a run can go back.
     pub(crate) struct PointJson from point: &Listed {
-        /// How it is named: in `run rollback --to`.
+        /// Its reference, as `run rollback --to` takes it.
         reference: String = point.reference.clone(),
         #[cfg_attr(test, schemars(extend("enum" = ["created", "phase", "step", "dispatch", "prompt", "guard", "checkpoint"])))]
         kind: &'static str = point.kind,
-        /// The work that began what it stands before: a prompt, for a subagent's; null: a person or a script began it.
+        /// The work that began the work after it, as a prompt begins its subagents'; null: a person or a script began it.
         parent_id: Option<String> = point.parent_id.as_ref().map(ToString::to_string),
-        /// What was recorded after this event lies after the point.
+        /// The event that it follows: everything with a greater number is after the point.
         seq: i64 = point.seq,
-        /// Where the run was.
+        /// The phase of the run at this point.
         phase: String = point.phase.clone(),
-        /// For people, on one line; may be empty.
+        /// A title for people, on one line; may be empty.
         title: String = point.title.clone(),
-        /// The tree as it was there; null if it was not captured.
+        /// The checkpoint of the tree at this point; null if it was not captured.
         checkpoint_id: Option<String> = point.checkpoint_id.as_ref().map(ToString::to_string),
-        /// Whether the content of that checkpoint is gone.
+        /// Whether that checkpoint was pruned, so that its content is gone.
         pruned: bool = point.is_pruned,
-        /// Whether the run can go back to it: nothing went back to before it, its content is kept, and the run had not ended there.
+        /// Whether the run can go back to it: no rollback went back to before it, its content is kept, and the run had not ended there.
         reachable: bool = point.is_target(),
-        /// An undo of the work that it stands before left something of it in the tree: the work counts. Left out where none did.
+        /// Whether an undo of the work after it left a part of that work in the tree, so that it still counts. Left out if not.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         undone_in_part: bool = point.is_in_part,
-        /// The command that shows the undo of what is left then; left out where nothing is.
+        /// The command that then shows the undo of the rest; left out if nothing is left.
         #[serde(skip_serializing_if = "Option::is_none")]
         rest: Option<String> = point.rest(),
         created_at: String = point.created_at.to_string(),
@@ -67,9 +67,10 @@ shape! {
         created: usize = files.created,
         modified: usize = files.modified,
         deleted: usize = files.deleted,
-        /// Others were at work at the same time, and may have changed them: they are in no other count.
+        /// Files that other work, at the same time, may have changed: they are in no other number.
         shared: usize = files.shared,
-        /// Empty directories that came or went, and directories with other permission bits or attributes: they are in no other count.
+        /// Empty directories that were made or removed, and directories whose permissions or attributes changed: they are in no other
+        /// number.
         directories: usize = files.directories,
     }
 
@@ -78,7 +79,7 @@ shape! {
         kind: &'static str,
         #[serde(flatten)]
         rollback: RollbackRecordJson,
-        /// The newest rollback in force that went back to before this one; null: there is none.
+        /// The newest rollback in force that went back to before this one; null if there is none.
         rolled_back_by: Option<String>,
     }
 }
@@ -91,9 +92,9 @@ pub(crate) type OutsideFiles = BTreeMap<String, BTreeSet<String>>;
 #[serde(untagged)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) enum LogEntryJson {
-    /// A place to which the run can go back.
+    /// A point that the run can go back to.
     Point(Box<PointEntryJson>),
-    /// The run went back.
+    /// A rollback of the run.
     Rollback(Box<RollbackEntryJson>),
 }
 
@@ -119,27 +120,27 @@ impl LogEntryJson {
     }
 }
 
-/// The widest line, and the widest reference that others are aligned with: a longer one must stay whole, because it is typed.
+/// The widest line, and the widest reference that others are aligned with. A longer reference stays whole, because a person types it.
 const WIDTH: usize = 80;
 
 const ALIGNED: usize = 24;
 
-/// So many columns of a name are shown in any case, though a line be longer for it.
+/// The columns of a name that are always shown, even if the line becomes too long.
 const LEAST: usize = 12;
 
-/// How a run came to be the one that is shown.
+/// How the shown run was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chosen {
-    /// The caller said which.
+    /// The caller named it.
     Named,
-    /// Nobody did.
+    /// The caller named none, and other runs are open.
     Unnamed,
-    /// Nobody did, and no run is open where it is not.
+    /// The caller named none, and no other run is open.
     Newest,
 }
 
 impl Chosen {
-    /// `is_alone`: no other run is open.
+    /// `is_alone`: whether no other run is open.
     pub(crate) fn of(is_named: bool, is_alone: bool) -> Self {
         match (is_named, is_alone) {
             (true, _) => Self::Named,
@@ -149,7 +150,7 @@ impl Chosen {
     }
 }
 
-/// The entries of a log. `all`: branches are drawn.
+/// The entries of a log. `all`: whether rolled-back work is drawn, as branches.
 pub(crate) fn list(
     run: &Run,
     chosen: Chosen,
@@ -191,23 +192,23 @@ pub(crate) fn prompts_outside(outside: &Outside, noun: &str) -> String {
     format!("{count} outside this run{last}: {}{all}", outside.command())
 }
 
-/// How recorded work is undone.
+/// What an undo of recorded work covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Back {
-    /// With all that it did.
+    /// The record, and everything else that the work did.
     Undo,
-    /// In the record alone: the ledger is on a server.
+    /// The record alone, because the ledger is on a server.
     Record,
 }
 
 impl Back {
-    /// What a ledger allows.
+    /// The kind of undo that a ledger allows.
     pub(crate) fn of(ledger: &ic_store::Ledger) -> Self {
         if ledger.is_of_one_host() { Self::Undo } else { Self::Record }
     }
 }
 
-/// What agents did here, whichever session it was in, newest first.
+/// The work of agents here, of all sessions, newest first.
 pub(crate) fn of_agents(
     (log, files): (&Log<(Run, Entry)>, &OutsideFiles),
     now: Timestamp,
@@ -234,7 +235,7 @@ pub(crate) fn of_agents(
     out + &styled(style::DIM, &format!("{way}{more}")) + "\n"
 }
 
-/// What stands below an entry, each on a line: the files outside of the project that its work changed, and the command for what an undo left.
+/// The lines below an entry: the files outside of the project that its work changed, and the command for what an undo left.
 fn below(entry: &Entry, files: &OutsideFiles) -> String {
     let What::Point { point, .. } = &entry.what else { return String::new() };
     let line = |path: &String| format!("            outside: {}\n", plain(path));
@@ -243,7 +244,7 @@ fn below(entry: &Entry, files: &OutsideFiles) -> String {
     outside + &rest.unwrap_or_default()
 }
 
-/// What an empty log waits for.
+/// The text for an empty log, while hooks wait for the first prompt.
 pub(crate) fn waiting(clients: &[&str]) -> String {
     format!(
         "Nothing is recorded yet: it waits for the first prompt in a new session of {}.\n{}\n",
@@ -252,12 +253,12 @@ pub(crate) fn waiting(clients: &[&str]) -> String {
     )
 }
 
-/// The line on other places of the project, where one has anything on record.
+/// The line about other places of the project; empty if nothing is recorded there.
 pub(crate) fn elsewhere(said: Option<&str>) -> String {
     said.map_or_else(String::new, |said| styled(style::DIM, &plain(said)) + "\n")
 }
 
-/// The points that can be gone back to, by their references, and a line of each to choose from.
+/// The points that the run can go back to: their references, and a line of each to pick from.
 pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
     let meant = |entry: &&Entry| matches!(&entry.what, What::Point { point, .. } if point.is_target());
     let entries: Vec<&Entry> = log.entries.iter().filter(meant).collect();
@@ -267,12 +268,12 @@ pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
         What::Point { point, .. } => point.reference.clone(),
         What::Rollback(rollback) => rollback.id.to_string(),
     };
-    // The mark of the line that is chosen takes two columns.
+    // The picker marks the chosen line with two columns.
     let lines = entries.iter().zip(&names).map(|(entry, name)| line(entry, name, widest, 2, now));
     (entries.iter().map(reference).collect(), lines.collect())
 }
 
-/// The run, and whether it was chosen because no other is open.
+/// The run, with a note if it was chosen because no other is open.
 pub(crate) fn head(run: &Run, chosen: Chosen) -> String {
     let status = run.status.as_str();
     let is_newest = chosen == Chosen::Newest && !is_open(run);
@@ -292,13 +293,13 @@ fn is_open(run: &Run) -> bool {
     }
 }
 
-/// Whether an entry counts no longer: it was rolled back, or it is a rollback that was undone or aborted.
+/// Whether an entry counts no longer: it was rolled back, or is a rollback that was undone or aborted.
 fn is_over(entry: &Entry) -> bool {
     let is_undone = matches!(&entry.what, What::Rollback(rollback) if !rollback.status.stands());
     !entry.taken_back_by.is_empty() || is_undone
 }
 
-/// What is typed to name an entry.
+/// What a person types to name an entry.
 fn name(entry: &Entry) -> String {
     match &entry.what {
         What::Point { point, .. } => shell_word(&point.reference),
@@ -306,7 +307,7 @@ fn name(entry: &Entry) -> String {
     }
 }
 
-/// An entry with its age, and no time: what a person typed is what tells it from others.
+/// An entry with its age instead of its time: its name distinguishes it.
 fn short_line(entry: &Entry, name: &str, widest: usize, now: Timestamp) -> String {
     let pad = " ".repeat(widest.saturating_sub(name.width()));
     line_from(entry, &format!("{:<10}  {name}{pad}", age(now, entry.created_at)), 0)
@@ -319,14 +320,14 @@ fn line(entry: &Entry, name: &str, widest: usize, indent: usize, now: Timestamp)
     line_from(entry, &start, indent)
 }
 
-/// The rest of an entry's line, in the room that is left.
+/// The rest of an entry's line, cut to the room that is left.
 fn line_from(entry: &Entry, start: &str, indent: usize) -> String {
     let (title, facts) = match &entry.what {
         What::Point { point, files, commits, .. } => (title(point), facts(point, *files, *commits)),
         What::Rollback(rollback) => (went_back(rollback), String::new()),
     };
     let facts = if facts.is_empty() { facts } else { format!("  {facts}") };
-    // What changed most has the longest counts, and is what people look for by its name.
+    // The title is cut first: the largest changes have the longest numbers, and people look for those.
     let room = WIDTH.saturating_sub(indent + start.width() + facts.width() + 2).max(LEAST);
     format!("{start}  {}{facts}", cut_to(&title, room))
 }
@@ -335,13 +336,13 @@ fn hint(run: &Run, is_named: bool, log: &Log, back: Back) -> String {
     let of_run = if is_named || !is_open(run) { format!(" --run {}", run.id.short()) } else { String::new() };
     let more = if log.has_more { "; older ones: --limit N" } else { "" };
     let way = match run.status {
-        // Nothing goes back in a run that was called off.
+        // A cancelled run cannot go back.
         ic_phase::RunStatus::Cancelled => {
             format!("the run is cancelled; to open it again: ic run reopen {} --reason WHY", run.id.short())
         }
         ic_phase::RunStatus::Failed => {
             format!(
-                "the run failed, and stays as it is; its files: ic checkpoint list --run {}",
+                "the run failed, and cannot go back; its files: ic checkpoint list --run {}",
                 run.id.short()
             )
         }

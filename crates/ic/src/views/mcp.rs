@@ -8,36 +8,36 @@ use crate::views::exact;
 use crate::views::hooks::HooksJson;
 
 shape! {
-    /// What became of a client's settings (`mcp install`, `mcp uninstall`).
+    /// What was done to a client's settings (`mcp install`, `mcp uninstall`).
     pub(crate) struct McpJson from (client: Client, edit: &Edit, dry_run: bool, excluded: bool) {
         client: &'static str as Client = client.as_str(),
-        /// The client's settings.
+        /// The file with the client's settings.
         config_file: String = edit.file().to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
         config_file_b64: Option<String> = exact(edit.file()),
-        /// False if they were so already.
+        /// False if the settings were right already.
         changed: bool = edit.is_change(),
         dry_run: bool = dry_run,
-        /// Whether the file is removed: nothing else is left in it.
+        /// Whether the file is removed, because nothing else is left in it.
         removes_file: bool = edit.removes_file(),
-        /// Of a dry run, the text that the file would have, empty where it would be removed; null where nothing would change.
+        /// In a dry run, the text that the file would have, empty if it would be removed; null if nothing would change.
         content: Option<String> = (dry_run && edit.is_change()).then(|| edit.text()),
-        /// The server's name, if its entry is not as ic writes it: it is left. Null: it is.
+        /// The server's name, if a person changed its entry, which stays; else null.
         server_left: Option<String> = edit.left.first().cloned(),
-        /// Whether git and captures leave the file out from now on, by `.git/info/exclude`.
+        /// Whether git and captures ignore the file, by `.git/info/exclude`.
         excluded: bool = excluded,
     }
 
-    /// What became of a client's settings (`install`, `uninstall`).
+    /// What was done to a client's settings (`install`, `uninstall`).
     pub(crate) struct InstallJson {
-        /// The hooks.
+        /// What was done to its hooks.
         pub(crate) hooks: HooksJson,
-        /// The MCP server.
+        /// What was done to its MCP server.
         pub(crate) mcp: McpJson,
     }
 }
 
-/// What became of a client's settings. `excluded`: of an installation, whether git and captures leave the file out.
+/// What was done to a client's settings. `excluded`: after an installation, whether git and captures ignore the file.
 pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Option<bool>) -> String {
     let file = path_text(edit.file());
     let mut out = match (edit.is_change(), dry_run, excluded.is_some()) {
@@ -72,7 +72,7 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Optio
     out
 }
 
-/// The hooks and the server.
+/// What was done to the hooks and to the server.
 pub(crate) fn both(
     client: Client,
     (hooks, installed): (&Edit, Option<Installed>),
@@ -81,7 +81,7 @@ pub(crate) fn both(
 ) -> String {
     let servers = edited(client, server, dry_run, excluded);
     if dry_run && hooks.file() == server.file() && hooks.is_change() && server.is_change() {
-        // Both show what the two make of it.
+        // If both are in one file, each edit has the result of both: it is shown once.
         return servers;
     }
     format!("{}\n{servers}", views::hooks::edited(client, hooks, dry_run, installed))

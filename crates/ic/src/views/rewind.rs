@@ -16,7 +16,7 @@ use crate::views::exact;
 use crate::views::shared::WarningJson;
 
 shape! {
-    /// A rewind: what it deleted, how far it came, and what is left.
+    /// A rewind: what it deleted, which stages are done, and what is left.
     #[derive(Default)]
     pub(crate) struct RewindJson from entry: &Entry where
         lossy = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
@@ -30,44 +30,44 @@ shape! {
         });
         archive = entry.deleted.rows.as_ref().and_then(|_| entry.kept_archive());
     {
-        /// Null where there was nothing to do.
+        /// The rewind's id; null if there was nothing to do.
         id: Option<String> = Some(entry.id.to_string()),
         short_id: Option<String> = Some(entry.id.short().to_owned()),
         task_id: Option<String> = Some(entry.task_id.clone()),
-        /// The task's order, as it is stored: a number or a text; a BLOB as its bytes.
+        /// The order of the task, as the database stores it: a number or a text; a BLOB as its bytes.
         #[cfg_attr(test, schemars(with = "crate::views::ScalarJson"))]
         snapshot_created_at: Value = scalar(&entry.deleted.snapshot_created_at),
-        /// The rows that were deleted, by table in the order in which it was done; null until they are.
+        /// The number of deleted rows by table, in the order of deletion; null until they are deleted.
         #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
         deleted_row_counts: Option<Map<String, Value>> =
             entry.deleted.rows.as_deref().map(|rows| counts(pairs(rows))),
-        /// By an undo: the rows that are back, or with `dry_run` would be, by table.
+        /// For an undo, the number of restored rows by table; with `dry_run`, of rows that would be.
         #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
         restored_row_counts: Option<Map<String, Value>> = None,
-        /// planned, `git_done`, `db_done` or `vector_done`: what is done; null where there was nothing to do.
+        /// The last finished stage: planned, `git_done`, `db_done` or `vector_done`; null if there was nothing to do.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&ic_rewind::journal::Stage::WORDS))))]
         stage: Option<&'static str> = Some(entry.stage.as_str()),
-        /// Null: the tree stays as it is.
+        /// The move of the tree; null if it is not moved.
         git: Option<RewindGitJson> = git,
         /// done, stopped, `in_progress`, undone or `nothing_to_do`.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_rewind::journal::Status::WORDS, "nothing_to_do"))))]
         status: &'static str = entry.status.as_str(),
-        /// By `undo --dry-run`: nothing was changed.
+        /// Whether nothing was changed (`undo --dry-run`).
         dry_run: bool = false,
         database: String = lossy_path(&entry.database),
         #[serde(skip_serializing_if = "Option::is_none")]
         database_b64: Option<String> = exact(&entry.database),
-        /// Where the deleted rows are; null when they are not kept any more: it cannot be undone then.
+        /// The archive with the deleted rows; null if it is not kept any more, so that the rewind cannot be undone.
         archive: Option<String> = archive.map(lossy_path),
         #[serde(skip_serializing_if = "Option::is_none")]
         archive_b64: Option<String> = archive.and_then(exact),
-        /// Why it stopped.
+        /// The failure that stopped it; null if none did.
         failure: Option<FailureJson> = entry
             .error
             .as_ref()
             .filter(|_| entry.status == Status::Stopped)
             .map(|error| FailureJson { code: error.code.clone(), message: error.message.clone() }),
-        /// The stages that are still to be done, in their order: git, sqlite, vectors.
+        /// The remaining stages in their order: git, sqlite, vectors.
         stages_left: Vec<&'static str> = stages_left(entry),
         /// The command that resumes with the rest.
         resume: Option<String> = resume_command(entry),
@@ -77,32 +77,32 @@ shape! {
         warnings: Vec<WarningJson> = Vec::new(),
     }
 
-    /// Why a stage failed.
+    /// The stage that failed, and its error.
     struct FailureJson {
         code: String,
         message: String,
     }
 
-    /// What git did in a rewind.
+    /// The move of git in a rewind.
     #[derive(Default)]
     struct RewindGitJson {
-        /// The commit that the tree goes to.
+        /// The commit that HEAD moves to.
         commit: String,
-        /// The branch that was left; null: HEAD was detached, or did not move.
+        /// The branch that HEAD left; null if it was detached, or did not move.
         left_branch: Option<String>,
-        /// The commit that was left.
+        /// The commit that HEAD left.
         left_head: Option<String>,
         /// The ref that keeps that commit reachable.
         kept_ref: Option<String>,
-        /// The checkpoint that has the tree as it was; null if it was not moved.
+        /// The checkpoint of the tree before the rewind; null if it was not moved.
         safety_checkpoint_id: Option<String>,
-        /// The command that restores the tree.
+        /// The command that restores that tree.
         restore: Option<String>,
     }
 }
 
 impl RewindJson {
-    /// A rewind that was undone by this call.
+    /// A rewind after its undo.
     pub(crate) fn undone(undone: &Undone) -> Self {
         Self {
             restored_row_counts: Some(counts(pairs(&undone.restored))),
@@ -111,13 +111,13 @@ impl RewindJson {
         }
     }
 
-    /// The same with what went less well than it should have.
+    /// Adds the warnings of the call.
     pub(crate) fn with_warnings(mut self, warnings: &[Warning]) -> Self {
         self.warnings = warnings.iter().map(WarningJson::from).collect();
         self
     }
 
-    /// A rewind that was not begun, because everything was at its target already.
+    /// A rewind that was not begun, because everything was in its target state already.
     pub(crate) fn nothing_to_do(preview: &Preview, warning: Option<&Warning>) -> Self {
         let git = preview.git.as_ref();
         let git = git.map(|git| RewindGitJson { commit: git.commit.clone(), ..RewindGitJson::default() });
@@ -139,7 +139,7 @@ pub(crate) fn lossy_path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Rows by table, in their order.
+/// Numbers of rows by table, in the given order.
 pub(crate) fn counts<'r>(rows: impl IntoIterator<Item = (&'r str, u64)>) -> Map<String, Value> {
     rows.into_iter().map(|(table, rows)| (table.to_owned(), json!(rows))).collect()
 }
@@ -157,7 +157,7 @@ pub(crate) fn short(commit: &str) -> &str {
     &commit[..commit.len().min(8)]
 }
 
-/// `  delete   3  agent_logs`, one a table.
+/// The rows of each table, as in `  delete   3  agent_logs`.
 pub(crate) fn rows<'r>(
     counts: impl Iterator<Item = (&'r str, u64)>,
     word: &str,
@@ -172,7 +172,7 @@ pub(crate) fn rows<'r>(
     table.render("")
 }
 
-/// One rewind: what it did, how far it came, what is left.
+/// One rewind: what it did, which stages are done, what is left.
 pub(crate) fn entry(entry: &Entry) -> String {
     let mut out = head(entry);
     if let Some(commit) = &entry.git_commit {
@@ -236,14 +236,14 @@ fn tree_back(entry: &Entry) -> String {
     restore_command(entry).map_or_else(String::new, |command| format!("To restore the tree: {command}\n"))
 }
 
-/// A rewind that was undone by this call, or would be.
+/// A rewind after its undo, or before it in a dry run.
 pub(crate) fn undone(undone: &Undone) -> String {
     let mut out = head(&undone.entry);
     let (word, style) =
         if undone.is_dry_run { ("would come back", style::WARN) } else { ("restored", style::GOOD) };
     out += &rows(pairs(&undone.restored), word, style);
     if undone.is_dry_run {
-        return out + &styled(style::DIM, "The tree stays as it is.") + "\n";
+        return out + &styled(style::DIM, "The tree is unchanged.") + "\n";
     }
     out += &tree_back(&undone.entry);
     out

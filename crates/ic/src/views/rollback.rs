@@ -1,4 +1,4 @@
-//! A rollback at a glance.
+//! A rollback of the record, planned or done.
 
 pub(crate) mod commits;
 pub(crate) mod data;
@@ -28,38 +28,38 @@ shape! {
         plan = &rollback.plan;
     {
         run_id: String = plan.run.id.to_string(),
-        /// Null for a dry run.
+        /// The rollback's id; null for a dry run.
         rollback_id: Option<String> = rollback.done.as_ref().map(|(id, _)| id.to_string()),
         dry_run: bool = rollback.done.is_none(),
         layers: Vec<&'static str> = vec!["workflow"],
         from_phase: String = plan.run.phase.clone(),
         to_phase: String = plan.to_phase.clone(),
         include_target: bool = plan.include_target,
-        /// The point that the run goes back to; null where it goes back to a phase.
+        /// The point that the run goes back to; null if it goes back to a phase.
         point: Option<String> = plan.point.clone(),
-        /// The dispatch that alone is undone, while the run stays where it is; null where the run goes back.
+        /// The dispatch that alone is undone, while the run stays in its phase; null if the run goes back.
         dispatch_id: Option<String> = plan.cut.only.as_ref().map(ToString::to_string),
-        /// Undos of one dispatch each, by their rollbacks, which this one lifts: it goes back to where that work stood.
+        /// Earlier undos of single dispatches that this rollback lifts, because it goes back to before them: the ids of their rollbacks.
         reinstated: Vec<String> = plan.reinstated.iter().map(ToString::to_string).collect(),
-        /// The run is completed, and the rollback makes it active again.
+        /// Whether the run was completed, so that the rollback makes it active again.
         reopens: bool = plan.reopens(),
-        /// The event that the run goes back to; what was recorded after it is rolled back.
+        /// The event that the run goes back to: everything with a greater number is rolled back.
         cut_seq: i64 = plan.cut.seq,
         /// The run's epoch after the rollback.
         epoch: i64 = plan.next_epoch(),
         reason: Option<String> = rollback.reason.clone(),
-        /// The hash of the plan; null for one that would be refused, which --expect-plan cannot accept.
+        /// The hash of the plan; null for a plan that would be refused, which --expect-plan cannot accept.
         plan_hash: Option<String> = Some(rollback.plan_hash.clone()),
-        /// The phases that the run leaves, in chain order; the target only with --include-target.
+        /// The phases that the run leaves, in the order of its chain; the target is among them only with --include-target.
         rolled_back_phases: Vec<String> = plan.rolled_back_phases(),
-        /// They had not ended.
+        /// Dispatches that had not ended, and are cancelled.
         cancelled_dispatches: Vec<DispatchRef> = DispatchRef::all(plan, &plan.cancelled_dispatches),
-        /// They had ended and keep their status.
+        /// Dispatches that had ended: they are marked, and keep their status.
         marked_dispatches: Vec<DispatchRef> = DispatchRef::all(plan, &plan.marked_dispatches),
         marked_artifacts: Vec<ArtifactRef> = plan.artifacts.iter().map(Into::into).collect(),
-        /// They were active.
+        /// Agents that were active, and fail.
         failed_agents: Vec<AgentRef> = plan.failed_agents.iter().map(Into::into).collect(),
-        /// They had ended and keep their status.
+        /// Agents that had ended: they are marked, and keep their status.
         marked_agents: Vec<AgentRef> = plan.marked_agents.iter().map(Into::into).collect(),
         cleared_skips: Vec<String> = plan.skips.iter().map(|s| s.phase.clone()).collect(),
         counts: CountsJson = plan.into(),
@@ -69,36 +69,36 @@ shape! {
         /// Files and git's state; null if they are not rolled back.
         #[serde(skip_serializing_if = "Option::is_none")]
         files: Option<RestoreJson> = None,
-        /// Files outside of the project that tool calls changed; left out where there are none.
+        /// Files outside of the project that tool calls changed; left out if there are none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         outside: Vec<OutsideJson> = Vec::new(),
         /// The commits that leave their branches, newest first; null if git's state is not rolled back.
         #[serde(skip_serializing_if = "Option::is_none")]
         commits: Option<Vec<CommitJson>> = None,
-        /// The commits of the dispatch that alone is undone, newest first: they stay where they are. Null for any other rollback.
+        /// The commits of the dispatch that alone is undone, newest first: they stay on their branches. Null for any other rollback.
         #[serde(skip_serializing_if = "Option::is_none")]
         own_commits: Option<Vec<OwnCommitJson>> = None,
-        /// Rows of the application's tables; null if they are not rolled back.
+        /// Rows of the application's tables; null if that layer is not rolled back.
         #[serde(skip_serializing_if = "Option::is_none")]
         data: Option<DataJson> = None,
-        /// How far each layer is.
+        /// The state of each step.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         steps: Vec<StepJson> = Vec::new(),
-        /// Of a dry run: why the real call would be refused; left out if it would not be.
+        /// In a dry run, the refusal of the real call; left out if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         refusal: Option<RefusalJson> = None,
-        /// Of a dry run: all refusals of the real call, in order, each with the flag that overrides it.
+        /// In a dry run, all refusals of the real call, in order, each with the flag that overrides it.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         refusals: Vec<DecidedJson> = Vec::new(),
-        /// The command that resumes, when a step failed.
+        /// The command that resumes after a step failed.
         #[serde(skip_serializing_if = "Option::is_none")]
         resume: Option<String> = None,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = Vec::new(),
-        /// planned, `rolled_back`, `rolling_back`; `rolled_back_in_part`: something of the one dispatch stays, see files.skipped; `already_there`:
-        /// another rollback to the same phase, `rollback_id`, did it at the same time.
+        /// planned, `rolled_back`, `rolling_back`; `rolled_back_in_part`: something of the one dispatch stays, see files.skipped;
+        /// `already_there`: the rollback `rollback_id`, at the same time, went back to the same phase.
         status: &'static str as ic_rollback::LayeredStatus = status(rollback),
-        /// The event; null for a dry run.
+        /// The number of the rollback's event; null for a dry run.
         seq: Option<i64> = rollback.done.as_ref().map(|(_, seq)| *seq),
     }
 
@@ -117,7 +117,7 @@ shape! {
         name: Option<String> = dispatch.work.name.clone(),
         phase: String = dispatch.phase.clone(),
         status: &'static str as ic_dispatch::DispatchStatus = dispatch.status.as_str(),
-        /// It began before this event, and only what it did after it goes. Left out where all of it does.
+        /// Null, or the event after which its work is undone, if it began before. Then its earlier work stays.
         #[serde(skip_serializing_if = "Option::is_none")]
         undone_from: Option<i64> = undone_from,
     }
@@ -137,21 +137,21 @@ shape! {
         status: &'static str as ic_runtrack::agent::AgentStatus = agent.status.as_str(),
     }
 
-    /// The effects that a rollback undoes.
+    /// The outside effects that a rollback undoes.
     pub(crate) struct EffectsJson from effects: &Effects {
-        /// In the order of their undo.
+        /// The compensations, in the order in which they are undone.
         results: Vec<UndoneStepJson> = effects.compensations.iter().map(UndoneStepJson::from).collect(),
-        /// Compensations that are not undone.
+        /// The compensations that are not undone.
         compensations_left: Vec<String> = effects.left.iter().map(|left| left.id.to_string()).collect(),
     }
 
-    /// What is done with a file outside of the project.
+    /// A file outside of the project, and how it changes.
     pub(crate) struct OutsideJson from change: &OutsideChange {
         #[serde(flatten)]
         path: PathJson = change.path.as_path().into(),
         #[cfg_attr(test, schemars(extend("enum" = ["create", "modify", "delete"])))]
         change: &'static str = change.action,
-        /// Why it stays as it is; null: it changes.
+        /// The reason why it is not changed; null if it changes.
         reason: Option<String> = change.left.clone(),
     }
 
@@ -160,7 +160,7 @@ shape! {
         code: &'static str = refusal.error.code().as_str(),
         message: String = refusal.error.message().to_owned(),
         hint: Option<String> = refusal.error.get_hint().map(ToString::to_string),
-        /// The flag that overrides it; null: nothing can.
+        /// The flag that overrides it; null if none does.
         flag: Option<&'static str> = refusal.flag,
     }
 }
@@ -205,7 +205,7 @@ impl From<&LayeredRollback> for RollbackJson {
     }
 }
 
-/// What a rollback of the record did, or would do. `has_more`: there are other layers to ask for.
+/// A rollback of the record, done or planned. `has_more`: whether the run has other layers, which could be asked for.
 pub(crate) fn summary(rollback: &Rollback, has_more: bool) -> String {
     if let (true, Some((by, _))) = (rollback.is_at_once, &rollback.done) {
         let (run, phase) = (rollback.plan.run.id.short(), plain(&rollback.plan.to_phase));
@@ -224,7 +224,7 @@ pub(crate) fn summary(rollback: &Rollback, has_more: bool) -> String {
     format!("{}{stays}\n{}", head(rollback, true, false), next(rollback))
 }
 
-/// `has_effects`: effects are undone too, which are part of the record.
+/// `has_effects`: whether effects are undone, too, which are a part of the record.
 fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
     let plan = &rollback.plan;
     let is_of_one = plan.cut.only.is_some();
@@ -274,7 +274,7 @@ fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
     out
 }
 
-/// `planned ← executing ← review`, or `executing, before dispatch:3f9a12c4`
+/// The way that the run goes: `planned ← executing ← review`, or `executing, before dispatch:3f9a12c4`.
 fn route(plan: &Plan) -> String {
     if let Some(only) = &plan.cut.only {
         return format!("only {}", styled(style::STRONG, &format!("dispatch:{}", only.short())));
@@ -337,7 +337,7 @@ fn details(plan: &Plan, has_effects: bool) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
-/// Which of the dispatches above began before what the run goes back to.
+/// The dispatches above that began before the point.
 fn straddling(plan: &Plan) -> String {
     let ids: Vec<&str> = plan.straddling.iter().map(ic_base::DispatchId::short).collect();
     let Some(all) = (!ids.is_empty()).then(|| ids.join(", ")) else { return String::new() };
@@ -346,7 +346,7 @@ fn straddling(plan: &Plan) -> String {
     )
 }
 
-/// What changes in the record where it marks nothing.
+/// A sentence about the record, for a rollback that marks nothing.
 fn where_nothing_is_marked(plan: &Plan, has_effects: bool) -> &'static str {
     let moves = plan.run.phase != plan.to_phase;
     match (moves, plan.reopens()) {
@@ -354,7 +354,7 @@ fn where_nothing_is_marked(plan: &Plan, has_effects: bool) -> &'static str {
         (true, true) => "In the record, only the phase and the status of the run change.",
         (true, false) => "In the record, only the phase changes.",
         (false, true) => "In the record, only the status of the run changes.",
-        (false, false) => "In the record, the run stays as it is; the rollback is noted there.",
+        (false, false) => "In the record, the run is unchanged; the rollback is noted there.",
     }
 }
 

@@ -14,7 +14,7 @@ use crate::views::exact;
 use crate::views::shared::WarningJson;
 
 shape! {
-    /// A run as it is now.
+    /// The current state of a run.
     pub(crate) struct RunJson from run: &Run where
         metadata = RawValue::from_string(run.metadata.clone());
     {
@@ -25,7 +25,7 @@ shape! {
         /// active, `rolling_back`, completed, cancelled or failed.
         status: &'static str as ic_phase::RunStatus = run.status.as_str(),
         phase: String = run.phase.clone(),
-        /// The chain, in order.
+        /// The phases of its chain, in order.
         phases: Vec<String> = run.chain.names().into_iter().map(str::to_owned).collect(),
         project_dir: String = run.project_dir.to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ shape! {
         complexity: Option<i64> = run.complexity,
         auto_advance: bool = run.auto_advance,
         scope_id: Option<String> = run.scope_id.clone(),
-        /// The caller's own facts: an object.
+        /// Data of the caller: an object.
         #[cfg_attr(test, schemars(with = "serde_json::Map<String, serde_json::Value>"))]
         metadata: Box<RawValue> = metadata.unwrap_or_else(|_| RawValue::NULL.to_owned()),
         /// Grows by one with each rollback of the run, and with the undo or abort of one.
@@ -47,13 +47,13 @@ shape! {
     pub(crate) struct RunCreatedJson from created: &Created {
         #[serde(flatten)]
         run: RunJson = (&created.run).into(),
-        /// Whether this call made it; false: it was open already under the same scope, with the same goal and phases.
+        /// Whether this call created it. False: a run with the same scope, goal and phases was open already.
         created: bool = created.is_new,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = created.warnings.iter().map(WarningJson::from).collect(),
     }
 
-    /// Where a run is (`run phase`).
+    /// The current phase of a run (`run phase`).
     pub(crate) struct PhaseJson from run: &Run {
         run_id: String = run.id.to_string(),
         phase: String = run.phase.clone(),
@@ -71,7 +71,7 @@ shape! {
         changed: bool = *changed,
     }
 
-    /// A run as it is now, with the tokens that its work used (`run status`).
+    /// The current state of a run, with the tokens that its work used (`run status`).
     pub(crate) struct RunStatusJson from (run: &Run, spent: &[Spent]) where
         phases = spent.iter().map(PhaseTokensJson::from);
         (all, rolled_back) = spent::total(spent);
@@ -86,7 +86,7 @@ shape! {
     struct RunTokensJson {
         #[serde(flatten)]
         sum: SpentJson,
-        /// Of each phase with a dispatch, in the order of the chain.
+        /// The tokens of each phase with a dispatch, in the order of the chain.
         by_phase: Vec<PhaseTokensJson>,
     }
 
@@ -97,11 +97,11 @@ shape! {
         sum: SpentJson = SpentJson::new(of.all, of.rolled_back),
     }
 
-    /// What all dispatches used, those that were rolled back, too.
+    /// What all dispatches used, rolled-back ones included.
     struct SpentJson from (all: Tokens, rolled_back: Tokens) {
         #[serde(flatten)]
         all: TokensJson = all.into(),
-        /// The part of it that dispatches used which were rolled back.
+        /// The part that rolled-back dispatches used.
         rolled_back: TokensJson = rolled_back.into(),
     }
 }
@@ -131,7 +131,7 @@ fn status_style(status: RunStatus) -> anstyle::Style {
     }
 }
 
-/// One run with its chain drawn.
+/// One run, with its chain drawn.
 pub(crate) fn card(run: &Run, skipped: &[String], spent: &[Spent]) -> String {
     let mut out = format!("{}  {}\n", styled(style::STRONG, run.id.short()), plain(&run.goal));
     let mut line = |label: &str, value: &str| {
@@ -166,7 +166,7 @@ pub(crate) fn card(run: &Run, skipped: &[String], spent: &[Spent]) -> String {
     out
 }
 
-/// `12000 in, 3400 out, 0 cached`, and what of it was rolled back; `None` where no work told of any.
+/// `12000 in, 3400 out, 0 cached`, and the part that was rolled back; `None` if no work reported any.
 fn tokens(spent: &[Spent]) -> Option<String> {
     let (all, rolled_back) = spent::total(spent);
     let told = |t: Tokens| format!("{} in, {} out, {} cached", t.input, t.output, t.cache);
@@ -176,7 +176,7 @@ fn tokens(spent: &[Spent]) -> Option<String> {
     (all != Tokens::default()).then(|| told(all) + &part(rolled_back))
 }
 
-/// `✓ a  ▶ b  · c  ⤼ d  · e`
+/// The chain with a mark for each phase: `✓ a  ▶ b  · c  ⤼ d  · e`.
 pub(crate) fn chain(run: &Run, skipped: &[String]) -> String {
     let current = run.chain.index_of(&run.phase).unwrap_or(0);
     let done = run.completed_at.is_some();

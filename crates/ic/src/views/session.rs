@@ -18,25 +18,25 @@ shape! {
         short_id: String = session.id.short().to_owned(),
         /// The client: claude-code, codex or gemini.
         client: String = session.client.clone(),
-        /// What the client calls it.
+        /// The client's id of the session.
         client_session_id: String = session.client_id.clone(),
         run_id: String = session.run_id.to_string(),
-        /// Whether the run was made for it, and ends with it.
+        /// Whether the run was created for the session, and ends with it.
         owns_run: bool = session.owns_run,
         project_dir: String = session.project_dir.to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
         project_dir_b64: Option<String> = exact(&session.project_dir),
-        /// The client's own record of it.
+        /// The path of the client's own record of the session.
         transcript: Option<String> = transcript.map(|path| path.to_string_lossy().into_owned()),
         #[serde(skip_serializing_if = "Option::is_none")]
         transcript_b64: Option<String> = transcript.and_then(exact),
         seq: i64 = session.seq,
         created_at: String = session.created_at.to_string(),
-        /// When the client said that it is over.
+        /// When the client ended it; null if it has not.
         finished_at: Option<String> = session.ended_at.map(|at| at.to_string()),
     }
 
-    // `all`: the work of its prompts, each followed by that of its subagents, with their calls.
+    // `all`: the dispatches of its prompts, each followed by those of its subagents, with their tool calls.
     /// A session with its prompts (`session show`).
     pub(crate) struct SessionShowJson from (
         session: &Session,
@@ -51,18 +51,18 @@ shape! {
     {
         #[serde(flatten)]
         session: SessionJson = session.into(),
-        /// The work that each prompt began, oldest first; its name is the prompt's title.
+        /// The dispatch of each prompt, oldest first; its name is the prompt's title.
         prompts: Vec<DispatchJson> = works(false),
-        /// What subagents did for them, oldest first of each prompt; `parent_id` is the prompt's.
+        /// The dispatches of subagents, oldest first within each prompt; `parent_id` is the prompt's dispatch.
         subagents: Vec<DispatchJson> = works(true),
-        /// How many tool calls that may change files its prompts made.
+        /// The number of tool calls that may change files.
         call_count: usize = calls.clone().count(),
         /// Those calls, oldest first, with `--calls`; else null.
         calls: Option<Vec<CallJson>> = with_calls.then(|| calls.map(CallJson::from).collect()),
     }
 }
 
-/// A session that was given another run to work in.
+/// A sentence about a session that was attached to another run.
 pub(crate) fn attached(before: &Session, after: &Session) -> String {
     let (id, run) = (after.id.short(), after.run_id.short());
     if before.run_id == after.run_id {
@@ -86,7 +86,7 @@ pub(crate) fn sessions(all: &[Session], now: Timestamp) -> String {
     table.render("No sessions.")
 }
 
-/// Whether this is the work of a subagent, and not of a prompt, whatever began that.
+/// Whether this is a subagent's dispatch, and not a prompt's.
 fn is_subagent(work: &Dispatch, all: &[(Dispatch, Vec<Call>)]) -> bool {
     work.work.parent_id.as_ref().is_some_and(|parent| all.iter().any(|(other, _)| other.id == *parent))
 }

@@ -1,4 +1,4 @@
-//! What shapes of many nouns have: paths, warnings, refusals.
+//! The shapes that many nouns share: paths, warnings, refusals.
 
 use ic_base::Diagnosis;
 use ic_checkpoint::manifest::PathText;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::views::PathJson;
 
 shape! {
-    /// Something that did not stop the command, but that you should know.
+    /// A problem that did not stop the command.
     pub(crate) struct WarningJson from warning: &Warning {
         code: &'static str = warning.code,
         message: String = warning.message.clone(),
@@ -19,13 +19,13 @@ shape! {
     pub(crate) struct SkippedJson from (path: &[u8], reason: String) {
         #[serde(flatten)]
         pub(super) path: PathJson = path_from_bytes(path).as_path().into(),
-        /// Why.
+        /// The reason why it was left out.
         pub(super) reason: String = reason,
     }
 
-    /// Why the real call would be refused now, in the form of its error.
+    /// The error that the real call would end with now.
     pub(crate) struct RefusalJson from refusal: &Diagnosis {
-        /// Stable; each has a page in docs/errors/. The dry run ends with its exit code.
+        /// Its stable code; each has a page in docs/errors/. The dry run ends with the same exit code.
         code: &'static str = refusal.code().as_str(),
         message: String = refusal.message().to_owned(),
         hint: Option<String> = refusal.get_hint().map(str::to_owned),

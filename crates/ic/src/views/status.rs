@@ -1,4 +1,4 @@
-//! A run on one screen.
+//! One run on one screen.
 
 use ic_base::Timestamp;
 use ic_events::EventType;
@@ -18,28 +18,29 @@ shape! {
     /// A run at a glance (`status`).
     pub(crate) struct StatusJson from status: &Status {
         run: RunJson = (&status.run).into(),
-        /// What an advance would do now; null for a run that has ended, is in the middle of a rollback, or is a session's own.
+        /// The outcome that an advance would have now; null for a run that has ended, is rolling back, or belongs to a session.
         gate: Option<GateCheckJson> = status.gate.as_ref().map(GateCheckJson::from),
-        /// The dispatch on whose behalf this was asked, as `IC_DISPATCH` or the session of an agent says it; null: none.
+        /// The calling dispatch, by `IC_DISPATCH` or by the session of an agent; null if there is none.
         caller: Option<CallerJson> = status.caller.as_ref().map(CallerJson::from),
-        /// Who works for the run: its executor, then dispatches that were begun and have not ended, then active agents, each newest first.
+        /// The workers of the run: its executor, then its dispatches that have begun and not ended, then its active agents, each newest
+        /// first.
         working: Vec<WorkingJson> = status.working.iter().map(WorkingJson::from).collect(),
-        /// Prompts that coding agents work on in this project in runs of their own, newest first, up to three.
+        /// Prompts that coding agents work on in this project, in runs of their own, newest first, up to three.
         elsewhere: Vec<WorkingJson> = status.elsewhere.iter().map(WorkingJson::from).collect(),
-        /// The newest point to which the run can go back.
+        /// The newest point that the run can go back to.
         last_point: Option<PointJson> = status.last_point.as_ref().map(PointJson::from),
         /// Unfinished operations that no live process executes.
         unfinished: Vec<UnfinishedJson> = status.unfinished.iter().map(UnfinishedJson::from).collect(),
-        /// The command to type next; words in capitals are for the caller to fill in.
+        /// The command to type next; words in capitals are placeholders.
         next: String = status.next_command(),
     }
 
-    /// The dispatch that asks.
+    /// The dispatch that makes this call.
     struct CallerJson from caller: &Calling {
         dispatch_id: String = caller.dispatch.id.to_string(),
         run_id: String = caller.dispatch.run_id.to_string(),
         status: &'static str as ic_dispatch::DispatchStatus = caller.dispatch.status.as_str(),
-        /// Whether it was rolled back, or what began it: what it reports from now on is refused.
+        /// Whether it, or the work that began it, was rolled back: its reports are refused from then on.
         stale: bool = caller.is_stale,
         rolled_back_by: Option<String> = caller.dispatch.rolled_back_by.as_ref().map(ToString::to_string),
     }
@@ -63,17 +64,17 @@ shape! {
         /// Of an agent, the dispatch that it works on; null for the executor, and for an agent that works on none.
         dispatch_id: Option<String> =
             dispatch.map(|one| &one.id).or(agent.and_then(|one| one.dispatch_id.as_ref())).map(ToString::to_string),
-        /// Null for all but an agent.
+        /// The status of an agent; null for all other workers.
         agent_id: Option<String> = agent.map(|agent| agent.id.to_string()),
         name: Option<String> =
             dispatch.map_or_else(|| agent.and_then(|one| one.name.clone()), |one| one.work.name.clone()),
         agent_kind: Option<String> = dispatch
             .map_or_else(|| agent.map(|one| one.kind.clone()), |one| one.work.agent_type.clone()),
         pid: Option<i64> = pid,
-        /// Whether that very process lives: true or false, or `unknown` where only its number is on record; null without one.
+        /// Whether that very process lives: true or false, or `unknown` if only its number was recorded; null if no process was.
         #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", null])))]
         alive: Option<AliveJson> = life.map(AliveJson::from),
-        /// When it began; of an agent, when it was added.
+        /// When its work began; for an agent, when it was added.
         started_at: Option<String> = dispatch
             .and_then(|dispatch| dispatch.started_at)
             .or(agent.map(|agent| agent.created_at))
@@ -83,7 +84,7 @@ shape! {
     struct UnfinishedJson from unfinished: &Unfinished {
         #[cfg_attr(test, schemars(extend("enum" = ["rollback", "restore", "rewind", "compensation", "workflow"])))]
         kind: &'static str = unfinished.kind,
-        /// Its id; of a workflow and of compensations, the run's.
+        /// The id of the operation; for a workflow and for compensations, the id of the run.
         id: String = unfinished.id.clone(),
         message: String = unfinished.message.clone(),
         /// The command that resumes it.
@@ -91,10 +92,10 @@ shape! {
     }
 }
 
-/// The columns beside a label, in a line of 80.
+/// The columns beside a label, in a line of 80 columns.
 const ROOM: usize = 66;
 
-/// The run, its gate, who works, the last point, what is unfinished, and the command to type next.
+/// The run, its gate, its workers, the last point, what is unfinished, and the command to type next.
 pub(crate) fn screen(status: &Status, now: Timestamp, back: Back, store: Option<&str>) -> String {
     let is_alone = status.others_open.is_empty() && !status.is_of_session;
     let mut out = views::log::head(&status.run, Chosen::of(status.is_named, is_alone));
@@ -158,7 +159,7 @@ pub(crate) fn screen(status: &Status, now: Timestamp, back: Back, store: Option<
     out
 }
 
-/// `executing → review  (5 of 9)`
+/// The next step in the chain: `executing → review  (5 of 9)`.
 fn way(run: &Run, outcome: &Outcome) -> String {
     let at = run.chain.index_of(&run.phase).map_or(0, |at| at + 1);
     let of_all = format!("  ({at} of {})", run.chain.names().len());
@@ -213,7 +214,7 @@ fn worker(working: &Working, now: Timestamp) -> String {
     }
 }
 
-/// What is left, and on a line of its own the command, whole: it is typed.
+/// An unfinished operation; its command is on a line of its own, whole, because a person copies it.
 fn left(unfinished: &Unfinished) -> String {
     let message = cut_to(&plain(&ic_base::title(&unfinished.message)), ROOM);
     let command = styled(style::STRONG, &plain(&unfinished.command));

@@ -1,4 +1,4 @@
-//! Workflows: what became of one.
+//! Workflows, and the outcome of each.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::views::{self, PathJson, exact};
 pub(crate) mod plan;
 
 shape! {
-    /// What became of a workflow.
+    /// The outcome of a workflow, so far.
     pub(crate) struct WorkflowJson from (report: &Report, warnings: &[Warning]) {
         run_id: String = report.run_id.to_string(),
         workflow: String = report.workflow.clone(),
@@ -27,20 +27,20 @@ shape! {
         steps: Vec<StepJson> = report.steps.iter().map(StepJson::from).collect(),
         failed_step: Option<String> = report.failed_step.clone(),
         error: Option<String> = report.error.clone(),
-        /// How this call rolled it back; null if it did not.
+        /// The rollback that this call made; null if it made none.
         rollback: Option<TakenBackJson> = report.rollback.as_ref().map(TakenBackJson::from),
-        /// What holds the run before the phase of the next step; left out where nothing does.
+        /// The reason why the run waits before the phase of the next step; left out if it does not wait.
         #[serde(skip_serializing_if = "Option::is_none")]
         waits_for: Option<WaitsForJson> = report.waits_for.as_ref().map(WaitsForJson::from),
-        /// The command that resumes; null when nothing is left to do. Where it waits, the command of `waits_for` comes first.
+        /// The command that resumes; null if nothing is left to do. If the workflow waits, the command of `waits_for` comes first.
         resume: Option<String> = resume(report),
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = warnings.iter().map(WarningJson::from).collect(),
     }
 
-    /// What a workflow waits for.
+    /// The gate or the pause that a workflow waits for.
     struct WaitsForJson from held: &Held {
-        /// `gate_blocked` or `paused`.
+        /// The code of the reason: `gate_blocked` or `paused`.
         #[cfg_attr(test, schemars(extend("enum" = [ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str))))]
         code: &'static str = held.code.as_str(),
         message: String = held.message.clone(),
@@ -58,18 +58,18 @@ shape! {
         /// pending, running, succeeded, failed, interrupted, skipped, or `rolled_back`: it had succeeded.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_workflow::table::StepState::WORDS, "rolled_back"))))]
         status: &'static str = step.shown(),
-        /// Whether a rollback that has ended went back to before it, and it was not begun again since. What it did outside of the
-        /// project is undone too where the status is `rolled_back`.
+        /// Whether a finished rollback went back to before it, and it has not begun again since. Its outside effect is undone, too, if the
+        /// status is `rolled_back`.
         undone: bool = step.is_undone,
-        /// Whether it stands, and its effect alone was undone since: an unfinished workflow that is resumed runs it again. Null: an undo of it
-        /// was interrupted, and its outcome is unknown; it runs again, too.
+        /// Whether only its effect was undone since, while its work stays: resuming an unfinished workflow runs it again. Null: an undo of
+        /// the effect was interrupted, with an unknown outcome; the step runs again, too.
         effect_undone: Option<bool> = match step.effect_undone {
             None => Some(false),
             Some(EffectUndone::Yes) => Some(true),
             Some(EffectUndone::Perhaps) => None,
         },
         dispatch_id: Option<String> = row.and_then(|row| row.dispatch_id.as_ref()).map(ToString::to_string),
-        /// The tree as it was before the step.
+        /// The checkpoint of the tree before the step.
         checkpoint_id: Option<String> =
             row.and_then(|row| row.checkpoint_id.as_ref()).map(ToString::to_string),
         compensation_id: Option<String> =
@@ -78,7 +78,7 @@ shape! {
         exit_code: Option<i64> = row.and_then(|row| row.exit_code),
         error: Option<String> = row.and_then(|row| row.error.clone()),
         duration_ms: Option<i64> = row.and_then(|row| row.duration_ms),
-        /// The file that holds what the step said.
+        /// The file with the output of the step.
         log: Option<String> = log.map(|log| log.to_string_lossy().into_owned()),
         /// The file's exact bytes in base64, when they are not UTF-8.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,30 +88,30 @@ shape! {
     /// How a workflow was rolled back.
     struct TakenBackJson from taken: &TakenBack {
         strategy: &'static str = taken.strategy.as_str(),
-        /// In the order of their undo.
+        /// The compensations, in the order in which they were undone.
         compensations: Vec<UndoneStepJson> = taken.compensations.iter().map(UndoneStepJson::from).collect(),
-        /// Compensations that are not undone.
+        /// The compensations that were not undone.
         compensations_left: Vec<String> = taken.left.iter().map(ToString::to_string).collect(),
-        /// What was restored; null if the call did not get that far.
+        /// The restore of the tree; null if the call did not get that far.
         restored: Option<RestoredJson> = taken.restored.as_ref().map(RestoredJson::from),
-        /// Rows of the application's tables; null if they did not go.
+        /// Rows of the application's tables; null if they were not rolled back.
         data: Option<DataJson> = taken.rows.as_ref().map(DataJson::from),
         rollback_id: Option<String> = taken.rollback_id.as_ref().map(ToString::to_string),
         to_phase: String = taken.to_phase.clone(),
-        /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one, or where it was.
+        /// The steps that resuming begins with; empty: the first one, or where the workflow was.
         before_steps: Vec<String> = taken.before_steps.clone(),
-        /// The undone steps whose files stay: no checkpoint has the tree from before them, and they declare no undo.
+        /// The undone steps whose files stay: no checkpoint has the tree before them, and they declare no undo.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         not_undone: Vec<String> = taken.not_undone.clone(),
         error: Option<String> = taken.error.clone(),
-        /// What can be done about the error; null where there is none, or no way is known.
+        /// How to resolve the error; null if there is none, or no way is known.
         hint: Option<String> = taken.hint.clone(),
     }
 
-    /// What was restored.
+    /// The restore of a tree by the rollback of a workflow.
     struct RestoredJson from restored: &Restored {
         checkpoint_id: String = restored.checkpoint_id.to_string(),
-        /// How many changes of files that took.
+        /// The number of changed files.
         change_count: usize = restored.changes,
         /// Whether git's state was restored.
         git_restored: bool = restored.git,
@@ -123,16 +123,16 @@ shape! {
                 error: error.clone(),
             })
             .collect(),
-        /// Paths that are left alone, and paths that cannot be compared with the checkpoint.
+        /// Paths that are skipped, or that cannot be compared with the checkpoint.
         skipped: Vec<SkippedJson> = because(restored.skipped.iter().chain(&restored.not_compared)),
-        /// What the checkpoint's tree had at a path and a restore cannot restore.
+        /// What the checkpoint had at a path and a restore cannot make.
         not_kept: Vec<SkippedJson> = because(restored.not_kept.iter()),
         /// What differs from the checkpoint after the restore; git's state is named `.git`.
         differs: Vec<SkippedJson> = because(restored.differs.iter()),
-        /// Other work trees that were made or removed since, or that the checkpoint holds files of; they stay as they are.
+        /// Other work trees that were made or removed since, or that the checkpoint has files of; they are not changed.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         work_trees: Vec<SkippedJson> = because(restored.work_trees.iter()),
-        /// Repositories of which files go back and history stays, with the command that moves it.
+        /// Repositories whose files are restored and whose history is not, with the command that moves it.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         repositories: Vec<SkippedJson> = because(restored.repositories.iter()),
     }
@@ -153,7 +153,7 @@ fn because<'p>(pairs: impl Iterator<Item = &'p (PathBuf, String)>) -> Vec<Skippe
     pairs.map(one).collect()
 }
 
-/// How long something took, for people.
+/// A duration for people.
 pub(crate) fn took(millis: i64) -> String {
     match millis {
         ..1_000 => format!("{millis} ms"),
@@ -162,12 +162,12 @@ pub(crate) fn took(millis: i64) -> String {
     }
 }
 
-/// How far a workflow is.
+/// The progress of a workflow, with the states of its steps.
 pub(crate) fn state(report: &Report) -> String {
     format!("{}\n{}\n", steps(report), verdict(report))
 }
 
-/// What became of a workflow, and how to resume it.
+/// The outcome of a workflow, and the command that resumes it.
 pub(crate) fn report(report: &Report) -> String {
     let mut text = steps(report);
     let failed = report.steps.iter().find(|step| Some(&step.id) == report.failed_step.as_ref());
@@ -205,7 +205,7 @@ pub(crate) fn steps(report: &Report) -> String {
             StepState::Pending | StepState::Skipped => style::DIM,
         };
         let error = row.and_then(|row| row.error.as_deref()).unwrap_or_default();
-        // Its state is that of its effect: that its work does not stand is read here.
+        // The state of a step is that of its effect; that its work was undone with the tree is said here.
         let about = match (step.is_undone && !step.is_rolled_back, step.is_effect_left) {
             (true, true) => "undone; its effect outside is left".to_owned(),
             (true, false) if error.is_empty() => "undone".to_owned(),
@@ -284,7 +284,7 @@ fn has_failed_paths(taken: &TakenBack) -> bool {
     taken.restored.as_ref().is_some_and(|restored| !restored.failed.is_empty())
 }
 
-/// What became of it, in a sentence.
+/// The outcome of a workflow, in a sentence.
 fn verdict(report: &Report) -> String {
     let run = report.run_id.short();
     let name = plain(&report.workflow);
@@ -335,7 +335,7 @@ fn verdict(report: &Report) -> String {
     }
 }
 
-/// Where a workflow stands that was rolled back earlier.
+/// The position of a workflow that was rolled back earlier.
 fn standing(report: &Report) -> String {
     let ahead = report.steps.iter().find(|step| Some(&step.id) == report.ahead.as_ref());
     ahead.map_or_else(
@@ -344,7 +344,7 @@ fn standing(report: &Report) -> String {
     )
 }
 
-/// `build failed`.
+/// The error of the step that failed, as in `build failed`.
 fn what_happened(report: &Report) -> String {
     let step = report.steps.iter().find(|step| Some(&step.id) == report.failed_step.as_ref());
     match step {
@@ -354,7 +354,7 @@ fn what_happened(report: &Report) -> String {
     }
 }
 
-/// The command that resumes a workflow; `None` when nothing is left to do.
+/// The command that resumes a workflow; `None` if nothing is left to do.
 pub(crate) fn resume(report: &Report) -> Option<String> {
     let run = report.run_id.short();
     match report.status {

@@ -20,10 +20,10 @@ use crate::{background, progress};
   ic checkpoint create --auto --conversation \"$CHAT\"   # in a hook
   ic checkpoint create --auto --settled   # the work ended; what follows is by others")]
 pub(crate) struct Create {
-    /// Its run
+    /// The run that it belongs to
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Its name
+    /// A name to find it by
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Why it is taken; --auto cuts it instead of refusing it
@@ -48,7 +48,7 @@ pub(crate) struct Create {
 impl Create {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let name = input::optional_label("--name", self.name.as_deref())?;
-        // A hook passes on what others wrote, and nobody sees its refusal: a checkpoint is worth more than the exact words.
+        // A hook passes on texts of others, and no person sees its refusal: a checkpoint is worth more than the exact text.
         let (message, conversation) = if self.auto {
             (input::cut_text(self.message.as_deref()), input::cut_label(self.conversation.as_deref()))
         } else {

@@ -78,6 +78,7 @@ impl Diff {
         let compared = ic_worktree::diff(&workspace, from, to, &paths, &Progress::default())?;
         let read: Vec<&CheckpointId> =
             [&compared.from].into_iter().chain(&compared.to).map(|one| &one.id).collect();
+        // Another process may prune the checkpoints while they are read: `unless_pruned` then reports that, and no missing object.
         let listed = ic_worktree::changes_of(&workspace, compared.changes, &mut |difference| {
             if difference.change().is_some() && ic_worktree::is_among(&difference.path, &paths) {
                 differences.push(difference);
@@ -97,7 +98,7 @@ impl Diff {
                 let done = printer.write(shape, &differences, &compared.skipped, sink);
                 ic_worktree::unless_pruned(&workspace, &read, done)
             })?;
-            // A program at the other end of a pipe passes over the margin, and its user would never see it.
+            // `git apply` ignores comments, so its user would never learn what the patch lacks.
             if !printer.is_terminal && !printer.unheld.borrow().is_empty() {
                 session.output.warn_beside_text(&not_held(&printer.unheld.borrow()));
             }
@@ -118,7 +119,7 @@ impl Diff {
         session.output.record(&record, || text)
     }
 
-    /// The checkpoint that a reference means: its id, or what stands for a point.
+    /// The id of the checkpoint that a reference names, or that captured the tree at a point.
     fn checkpoint(&self, kernel: &Kernel, reference: &str) -> Result<String> {
         match reference.split_once(':') {
             Some(("checkpoint", text)) => {
@@ -129,7 +130,7 @@ impl Diff {
         }
     }
 
-    /// The form of the text that was asked for; `None`: JSON.
+    /// The form of the text; `None` if JSON was asked for.
     fn shape(&self, format: Format, json_asked: bool) -> Option<Shape> {
         let named =
             [(self.unified, Shape::Unified), (self.name_status, Shape::NameStatus), (self.stat, Shape::Stat)]
@@ -144,8 +145,8 @@ impl Diff {
     }
 }
 
-/// The patch, as much of it as there is room for. Whoever reads it may be shown it on a terminal, by a program that knows nothing of what it
-/// holds: control characters are made visible.
+/// The patch, up to `most` bytes. Control characters become escapes, because a program may print the text on a terminal without knowing
+/// what is in it.
 fn bounded(
     workspace: &Workspace<'_>,
     tree: Option<&RootDir>,
@@ -170,7 +171,7 @@ fn bounded(
             done => done?,
         }
     }
-    // No line is in it by half.
+    // The cut may be within a line: that line is removed.
     if cut.is_some() {
         let end = sink.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         sink.bytes.truncate(end);
@@ -178,7 +179,7 @@ fn bounded(
     Ok(PatchJson::new(String::from_utf8_lossy(&sink.bytes).into_owned(), cut))
 }
 
-/// As many bytes as there is room for; the next one is refused.
+/// Takes bytes up to a limit, and refuses the next one.
 struct Bounded {
     bytes: Vec<u8>,
     most: usize,
@@ -201,7 +202,7 @@ impl Write for Bounded {
     }
 }
 
-/// The first of what a patch does not hold, and how many more there are.
+/// The warning about changes that a patch lacks: the first ones, and the number of the others.
 fn not_held(unheld: &[String]) -> String {
     const NAMED: usize = 10;
     let mut named: Vec<String> = unheld.iter().take(NAMED).cloned().collect();

@@ -39,7 +39,7 @@ impl List {
             let store = size.map(|words| format!("\nstore: {words}\n")).unwrap_or_default();
             rows.render() + &store
         })?;
-        // Only where nothing is listed: work trees that were removed leave checkpoints, and whoever has some of their own knows.
+        // Only for an empty list: work trees that were removed leave checkpoints, and a project with checkpoints of its own was not moved.
         if is_empty && self.selection.is_of_here() {
             warn_of_gone_roots(session, &workspace)?;
         }
@@ -47,7 +47,7 @@ impl List {
     }
 }
 
-/// Names what a project that was moved seems to have lost.
+/// Names directories that are gone and have checkpoints: this project may have been moved from one of them.
 fn warn_of_gone_roots(session: &Session, workspace: &Workspace<'_>) -> Result<()> {
     for (root, count) in ic_worktree::gone_roots(workspace)? {
         let counted = text::counted(count, "checkpoint");

@@ -59,13 +59,13 @@ impl Prune {
     }
 }
 
-/// Prints what went, and what went less well.
+/// Prints what was removed, and the warnings.
 pub(super) fn report(session: &mut Session, pruned: &Pruned) -> Result<Exit> {
     session.output.warn_all(&pruned.warnings);
     session.output.record(&PruneJson::from(pruned), || views::checkpoint::retention::pruned(pruned))
 }
 
-/// Does what gives space back; on a full disk, once more with the room that is kept for it.
+/// Runs `work`, which frees space. If the disk is full, runs it again with the space that is reserved for this.
 pub(super) fn with_room<T>(session: &Session, work: impl Fn(bool) -> Result<T>) -> Result<T> {
     let ledger = session.place()?.db;
     let done = match work(false) {

@@ -20,7 +20,7 @@ use crate::views::checkpoint::retention::PurgeJson;
 pub(crate) struct Purge {
     /// The path, relative to here
     path: PathBuf,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }

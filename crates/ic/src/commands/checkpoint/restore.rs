@@ -72,7 +72,7 @@ pub(super) struct Common {
     /// Keep what others changed
     #[arg(long, conflicts_with = "force")]
     keep_theirs: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -86,7 +86,7 @@ const STRATEGIES: &[(Strategy, &str)] = &[
     (Strategy::GitOnly, "Git's state alone"),
 ];
 
-/// The flags of a restore that another verb asks for.
+/// The flags of a restore that another verb carries out.
 #[derive(Debug, Default)]
 pub(crate) struct RestoreFlags {
     pub(crate) dry_run: bool,
@@ -98,7 +98,7 @@ pub(crate) struct RestoreFlags {
 }
 
 impl RestoreFlags {
-    /// Restores the working tree to a checkpoint.
+    /// Restores the working tree to a checkpoint, by its id.
     pub(crate) fn restore(self, session: &mut Session, checkpoint: &str) -> Result<Exit> {
         let (strategy, force) = (self.strategy, self.force);
         let common = self.common();
@@ -165,12 +165,12 @@ impl Common {
         }
     }
 
-    /// Undoes the last restore.
+    /// Undoes the last restore of this working tree.
     pub(super) fn undo(&self, session: &mut Session) -> Result<Exit> {
         self.run(session, &self.request(), ic_worktree::undo)
     }
 
-    /// Shows the plan and asks on a terminal; elsewhere it needs `--yes`.
+    /// Carries out a restore, undo or redo. Without `--yes` it first shows the plan and asks; without a terminal it is refused.
     pub(super) fn run(
         &self,
         session: &mut Session,
@@ -189,9 +189,10 @@ impl Common {
             let report = deed(request)?;
             return finish(session, &report);
         }
-        // What cannot be done at all is refused for its own reason: a yes would not help.
+        // The preview comes before the question: what would be refused is refused for its own reason, because a yes would not help.
         let preview = deed(&RestoreRequest { dry_run: true, ..*request })?;
         let moves_git = preview.git.as_ref().is_some_and(|git| !git.plan.is_empty());
+        // An empty plan needs no question, and reports that nothing differs.
         let nothing = preview.plan.steps.is_empty() && !moves_git;
         if preview.refusal.is_some() {
             return finish(session, &preview);
@@ -208,13 +209,14 @@ impl Common {
         if nothing {
             return finish(session, &preview);
         }
+        // The plan was shown; a plan that has changed since is refused.
         let hash = preview.plan_hash.as_str();
         let report = deed(&RestoreRequest { expect_plan: Some(hash), ..*request })?;
         finish(session, &report)
     }
 }
 
-/// Offers the newest checkpoints on a terminal; `None` if nobody chose one.
+/// Offers the newest checkpoints on a terminal; `None` if the person chose none.
 fn choose(session: &mut Session) -> Result<Option<String>> {
     const OFFERED: usize = 20;
     if !session.can_ask() {
@@ -241,7 +243,7 @@ fn finish(session: &mut Session, report: &Report) -> Result<Exit> {
     if let Some(refusal) = &report.refusal {
         return Ok(Exit::from(refusal.kind()));
     }
-    // A look ends as the call would.
+    // A dry run ends with the exit of the real call.
     let is_partial = report.status == Status::Partial || (report.dry_run && report.leaves_any());
     Ok(if is_partial { Exit::Partly } else { Exit::Done })
 }

@@ -15,7 +15,7 @@ use ic_saga::action::How;
 use crate::commands::prelude::*;
 use crate::views::compensation::CompensationJson;
 
-/// The longest command, in bytes, its arguments together.
+/// The longest command, in bytes: the sum of its arguments.
 const LONGEST_COMMAND: usize = 64 * 1024;
 
 /// Declare how to undo the effect of a step, before you make it, and print the compensation's id.
@@ -76,7 +76,7 @@ struct Kind {
     /// Undo it with a line for sh
     #[arg(long, value_name = "LINE")]
     shell: Option<String>,
-    /// Undo it by restoring a file or link as it is now; repeatable
+    /// Undo it by restoring the present content of a file or link; repeatable
     #[arg(long, value_name = "P")]
     restore_file: Vec<PathBuf>,
     /// Undo it by ending a process that runs now
@@ -97,9 +97,9 @@ struct Kind {
 }
 
 const KINDS: [&str; 7] = ["exec", "shell", "restore_file", "kill_pid", "skip", "pivot", "retry"];
-/// What runs no program.
+/// The kinds that run no program of their own, and so take no arguments.
 const NO_PROGRAM: [&str; 6] = ["shell", "restore_file", "kill_pid", "skip", "pivot", "retry"];
-/// What runs no command.
+/// The kinds that run no command, and so have no directory, timeout or retries.
 const NO_COMMAND: [&str; 5] = ["restore_file", "kill_pid", "skip", "pivot", "retry"];
 
 impl Add {
@@ -151,7 +151,7 @@ impl Add {
     }
 }
 
-/// The words of a command as the ledger keeps them. Errors: `invalid_value`.
+/// The words of a command, as the ledger stores them. Errors: `invalid_value`.
 fn argv(words: &[OsString]) -> Result<Vec<String>> {
     let bytes: usize = words.iter().map(|word| word.len()).sum();
     if bytes > LONGEST_COMMAND {

@@ -13,7 +13,7 @@ use crate::{signals, text};
 
 /// Undo the outside effects of a run, the last first.
 ///
-/// Meanwhile the run is closed and cannot advance. When an undo fails, it stays closed, and the same call resumes with
+/// In the meantime the run is closed and cannot advance. When an undo fails, it stays closed, and the same call resumes with
 /// the rest; what is undone is not undone again. Effects before a step that cannot be undone (a pivot) are not undone
 /// without --force.
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ pub(crate) struct Undo {
     /// Why something is skipped
     #[arg(long, value_name = "TEXT", requires = "skip")]
     reason: Option<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -60,9 +60,9 @@ pub(crate) struct Undo {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Policy {
-    /// They wait
+    /// The others wait for the next call
     Stop,
-    /// They are undone, save what the failed one depends on
+    /// The others are undone, except those that the failed one depends on
     Continue,
 }
 
@@ -76,7 +76,7 @@ impl From<Policy> for FailurePolicy {
 }
 
 impl Undo {
-    /// Shows the plan and asks on a terminal; elsewhere it needs `--yes`.
+    /// Undoes the effects. Without `--yes` it first shows the plan and asks; without a terminal it is refused.
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let left = input::labels("--skip", &self.skip)?;
         let request = Request {
@@ -92,7 +92,7 @@ impl Undo {
         let settings = session.checkpoint_settings(&kernel)?;
         let mut progress = Progress::new(session);
         if !self.dry_run && !self.yes {
-            // What cannot be done at all is refused for its own reason: a yes would not help.
+            // The preview comes before the question: what would be refused is refused for its own reason, because a yes would not help.
             let preview = compensation::run(
                 &kernel,
                 &settings,
@@ -114,6 +114,7 @@ impl Undo {
                 return Ok(Exit::No);
             }
         }
+        // Ctrl-C is caught only from here on: at the question it should end the process.
         let request = Request { interrupted: signals::interrupted()?, ..request };
         let report = compensation::run(&kernel, &settings, &request, &mut progress);
         progress.clear();
@@ -139,13 +140,14 @@ impl Undo {
         Ok(if report.status == Status::Planned || report.left.is_empty() { Exit::Done } else { Exit::Partly })
     }
 
-    /// The call that goes on with what is left, if something is and this was not only a look.
+    /// The command that resumes with the rest; `None` if nothing is left, or nothing was done yet.
     fn resume(&self, report: &Report) -> Option<String> {
         if report.status == Status::Planned || report.left.is_empty() {
             return None;
         }
         let mut call = format!("ic compensation run {}", report.run_id.short());
         let mut flag = |name: &str, value: &str| {
+            // With an equals sign, a value that begins with a hyphen is not read as a flag.
             let equals = if value.starts_with('-') { '=' } else { ' ' };
             call.push_str(&format!(" {name}{equals}{}", text::shell_word(value)));
         };
@@ -158,7 +160,7 @@ impl Undo {
         if self.policy == Policy::Continue {
             flag("--policy", "continue");
         }
-        // Where nothing failed, only force goes on.
+        // If nothing failed and effects are left, a pivot stopped the call, and only --force goes past it.
         if self.force || (report.pivot.is_some() && !report.is_closed) {
             call.push_str(" --force");
         }

@@ -12,7 +12,7 @@ use crate::commands::prelude::*;
 pub(crate) struct Cancel {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// Why
+    /// The reason, recorded with the cancellation
     #[arg(long, value_name = "R")]
     reason: Option<String>,
     #[command(flatten)]

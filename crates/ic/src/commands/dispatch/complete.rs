@@ -14,7 +14,7 @@ use crate::commands::prelude::*;
 pub(crate) struct Complete {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// What was done
+    /// A summary of what was done
     #[arg(long, value_name = "S")]
     summary: Option<String>,
     /// The verdict of a review

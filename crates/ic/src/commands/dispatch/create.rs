@@ -28,7 +28,7 @@ pub(crate) struct Create {
     /// A name for people
     #[arg(long, value_name = "N")]
     name: Option<String>,
-    /// The model
+    /// The model that the agent uses
     #[arg(long, value_name = "M")]
     model: Option<String>,
     /// The file that holds the prompt

@@ -13,7 +13,7 @@ use crate::commands::prelude::*;
 pub(crate) struct Fail {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// Why
+    /// The error that ended the work
     #[arg(long, value_name = "E")]
     error: String,
     /// It took too long

@@ -43,6 +43,7 @@ impl List {
             };
             dispatch::list(snapshot, &filter)
         })?;
+        // The query returns the newest ones, newest first.
         dispatches.reverse();
         let records: Vec<DispatchJson> = dispatches.iter().map(DispatchJson::from).collect();
         session.output.list(&records, || views::dispatch::table(&dispatches))

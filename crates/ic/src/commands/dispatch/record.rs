@@ -39,7 +39,7 @@ impl Record {
         let mut report = if self.stdin { report::parse(&input::standard_input()?)? } else { self.report()? };
         let kernel = session.kernel()?;
         if !self.stdin {
-            // A person names files from where they stand; a report has them from the top, as git prints them.
+            // On the command line, paths are relative to here; a report has them from the top, as git prints them.
             report.files = dispatch::files_from_root(&kernel, &report.files);
         }
         let (dispatch, recorded) = dispatch::record(&kernel, &self.id, &report)?;

@@ -12,10 +12,10 @@ use crate::views::dispatch::DispatchJson;
 pub(crate) struct Tokens {
     /// The dispatch: an id, or the end of one
     id: String,
-    /// Tokens read
+    /// Tokens read, without the cache
     #[arg(long = "in", value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     input: i64,
-    /// Tokens written
+    /// Tokens that the model wrote
     #[arg(long = "out", value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     output: i64,
     /// Tokens read from a cache

@@ -55,7 +55,7 @@ fn refusal(waited: Waited) -> Option<Code> {
     }
 }
 
-/// Whether the work was done and still counts.
+/// Whether the dispatch was completed and not rolled back.
 fn is_completed(dispatch: &Dispatch) -> bool {
     dispatch.status == DispatchStatus::Completed && dispatch.rolled_back_by.is_none()
 }

@@ -13,10 +13,10 @@ use crate::views::event::RedactedJson;
 #[command(after_help = "Examples:
   ic events redact 42 --reason 'a token was pasted'")]
 pub(crate) struct Redact {
-    /// The event
+    /// The number of the event
     #[arg(value_name = "SEQ", value_parser = clap::value_parser!(i64).range(1..))]
     seq: i64,
-    /// Why (recorded)
+    /// The reason, recorded in an event
     #[arg(long, value_name = "R")]
     reason: String,
     #[command(flatten)]

@@ -15,19 +15,18 @@ use crate::output::{List, Written, escape_controls};
 use crate::signals;
 use crate::views::event::EventJson;
 
-/// How often a follower looks for news.
+/// How often `--follow` checks for new events.
 const POLL: Duration = Duration::from_millis(100);
-/// A follower prints and remembers its position in steps of so many events.
+/// The number of events after which a tail moves its cursor: printing more in one transaction would hold an old snapshot open.
 const STEP: i64 = 1_000;
 
 /// Print events, oldest first: the newest, or those after a position.
 ///
-/// With --cursor the position is kept under a name, for ever. The cursor moves once the lines are printed: a reader
-/// that dies after that has lost them. To lose no event, let --each run a command for each: the cursor moves past an
-/// event when its command exits with 0. A failure ends with exit 1; --follow says each failure on standard error, and retries
-/// after 1 s, then 2 s, 4 s, up to a minute. Ctrl-C, SIGTERM and a closed terminal wait for the running command and do not move past its event, so a
-/// command may see an event twice; a second Ctrl-C ends ic at once and leaves the command running. Or read with --peek,
-/// and commit what you have handled: ic events cursor commit.
+/// With --cursor the position is kept under a name, for ever. The cursor moves once the lines are printed: a reader that dies after that
+/// has lost them. To lose no event, let --each run a command for each: the cursor moves past an event when its command exits with 0. A
+/// failure ends with exit 1; --follow says each failure on standard error, and retries after 1 s, then 2 s, 4 s, up to a minute. Ctrl-C,
+/// SIGTERM and a closed terminal wait for the running command and do not move past its event, so a command may see an event twice; a second
+/// Ctrl-C ends ic at once and leaves the command running. Or read with --peek, and commit what you have handled: ic events cursor commit.
 ///
 /// sh -c runs the command in the project, with the event as JSON on standard input, its number in `IC_EVENT_SEQ` and
 /// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time on one machine; a second one gets `busy`. A consumer that was
@@ -77,7 +76,7 @@ impl Tail {
             return self.deliver_all(session, &kernel, name, runs, follows, command);
         }
         if self.follow && session.output.format == Format::Json {
-            // A document that never ends is no document.
+            // An array would never end, so events are printed as JSON Lines.
             session.output.format = Format::Jsonl;
         }
         let timeout = session.busy_timeout();
@@ -87,7 +86,7 @@ impl Tail {
             for (at, run_id) in runs.into_iter().enumerate() {
                 let tail = self.begin(&kernel, cursor.as_ref(), run_id, timeout)?;
                 let is_open = tail.print(list, follows && at == newest)?;
-                // The limit is of one call, and each run has a position of its own.
+                // The limit counts for one call, and each run has a position of its own.
                 if !is_open || self.limit.is_some() {
                     break;
                 }
@@ -95,15 +94,15 @@ impl Tail {
             Ok(())
         };
         let printed = print(&mut list);
-        // What was printed before a failure is a whole document: the cursor may have moved over it.
+        // After a failure the array is still closed: the cursor may have moved over what was printed.
         if !self.follow && (printed.is_ok() || list.has_begun()) {
             list.end()?;
         }
         printed.map(|()| Exit::Done)
     }
 
-    /// The runs whose events are asked for, and whether the last of them is to be followed. With a cursor, `@` means first what the
-    /// cursor has not read of the runs that were `@` before and are over.
+    /// The runs whose events are printed, and whether the last one is followed. With a cursor, `@` begins with the unread rest of the runs
+    /// that were `@` before and have ended.
     fn runs(&self, kernel: &Kernel, cursor: Option<&Label>) -> Result<(Vec<Option<RunId>>, bool)> {
         let Some(reference) = &self.run else { return Ok((vec![None], self.follow)) };
         let named = kernel.read(|snapshot| kernel.run(snapshot, reference)).map(|run| run.id);
@@ -113,6 +112,7 @@ impl Tail {
         };
         let mut runs: Vec<_> = left.into_iter().map(Some).collect();
         match named {
+            // No run is active now, and the rest of the earlier ones is still to be read.
             Err(error) if error.code() == Code::RunNotFound && !runs.is_empty() => Ok((runs, false)),
             named => {
                 runs.push(Some(named?));
@@ -121,7 +121,7 @@ impl Tail {
         }
     }
 
-    /// Where to begin in a run, or in all.
+    /// Finds the event to begin after, in one run or in all.
     fn begin<'k>(
         &self,
         kernel: &'k Kernel,
@@ -148,7 +148,7 @@ impl Tail {
             (Some(name), _) => cursor::position(snapshot, name, tail.run_id.as_ref()),
             (None, Some(since)) => Ok(since),
             (None, None) => {
-                // The limit says where to begin; a follower then goes on without one.
+                // Without a position, the limit says where to begin, and then counts no more.
                 tail.left = i64::MAX;
                 ic_events::before_newest(snapshot, tail.run_id.as_ref(), self.limit.unwrap_or(100))
             }
@@ -179,7 +179,7 @@ impl Tail {
         Ok(Exit::Done)
     }
 
-    /// Prints nothing of its own: standard output belongs to the command.
+    /// Runs the command for each event. Standard output is left to the command.
     fn deliver(
         &self,
         session: &Session,
@@ -204,7 +204,7 @@ impl Tail {
     }
 }
 
-/// An event as it stands on a command's standard input: one line, as `--format jsonl` prints it.
+/// An event for a command's standard input: one line, as `--format jsonl` prints it.
 fn encode(event: &Event) -> Result<Vec<u8>> {
     let mut line = serde_json::to_vec(&EventJson::new(event, None))
         .map_err(io::Error::from)
@@ -214,20 +214,20 @@ fn encode(event: &Event) -> Result<Vec<u8>> {
     Ok(line)
 }
 
-/// How far a tail has printed.
+/// The progress of a tail in one run, or in all.
 struct Position<'k> {
     kernel: &'k Kernel,
     run_id: Option<RunId>,
-    /// The right to move the cursor; without it, it stays where it is.
+    /// The lock that allows moving the cursor; `None`: the cursor stays where it is.
     held: Option<Held>,
     left: i64,
     at: Seq,
-    /// The last event that was printed, or stood there as it began.
+    /// The newest event that was printed or skipped, to notice that the ledger was replaced by an older one.
     last: Option<Place>,
 }
 
 impl Position<'_> {
-    /// Prints what there is, and what comes if it `follows`; false when the reader is gone.
+    /// Prints the events, and new ones if it `follows`; false if the reader has gone.
     fn print(mut self, list: &mut List<'_>, follows: bool) -> Result<bool> {
         let mut open = self.print_new(list)?;
         let mut version = None;
@@ -237,6 +237,7 @@ impl Position<'_> {
                 std::thread::sleep(POLL);
                 continue;
             }
+            // A number that is cheap to read, and that changes when the ledger is written to.
             version = Some(now);
             if let Some(last) = self.last {
                 self.kernel.read(|snapshot| history::require(snapshot, last))?;
@@ -246,7 +247,7 @@ impl Position<'_> {
         Ok(open)
     }
 
-    /// Prints what is new, step by step, and moves the cursor over what was written; false when the reader is gone.
+    /// Prints what is new, step by step, and moves the cursor over what was written; false if the reader has gone.
     fn print_new(&mut self, list: &mut List<'_>) -> Result<bool> {
         loop {
             let wanted = self.left.min(STEP);

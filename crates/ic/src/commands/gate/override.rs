@@ -16,7 +16,7 @@ use crate::views::gate::AdvanceJson;
 pub(crate) struct Override {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// Why
+    /// The reason, recorded with the advance
     #[arg(long, value_name = "R")]
     reason: String,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What the user's own settings, and the project's, let an agent's command destroy.
+//! The guard: which commands of an agent that destroy uncaptured content are allowed, asked about, or refused.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ use super::{Said, warning};
 use crate::clients::{Client, tools};
 use crate::session::Session;
 
-/// The user's own settings of hooks. A file that cannot be read says nothing, nor does one in the project.
+/// The user's own settings of hooks. A file that cannot be read counts as empty, with a warning; one that lies in the project is not
+/// believed.
 pub(super) fn own_hooks(session: &Session, root: &Path, warnings: &mut Vec<Warning>) -> OwnHooks {
     session.believed_home(root).and_then(config::own_hooks).unwrap_or_else(|error| {
         warnings.push(warning(&error));
@@ -21,14 +22,14 @@ pub(super) fn own_hooks(session: &Session, root: &Path, warnings: &mut Vec<Warni
     })
 }
 
-/// The guard in force. A file of the project that cannot be read says nothing.
+/// The guard in force, of the user's settings and the project's. A file of the project that cannot be read counts as empty.
 pub(super) fn in_force(session: &Session, root: &Path, warnings: &mut Vec<Warning>) -> Guard {
     let own = own_hooks(session, root, warnings);
     let of_project = session.config(&config::root_seen_from(root, root)).ok();
     Guard::in_force(own.guard, of_project.and_then(|loaded| loaded.config.guard))
 }
 
-/// The line of a call for a shell, if it is to be guarded.
+/// The shell line of a call, to be checked by the guard; `None` if there is none, or the guard allows everything.
 pub(super) fn guarded<'c>(
     call: &'c tools::Call,
     guard: Guard,
@@ -38,7 +39,7 @@ pub(super) fn guarded<'c>(
     Some(Guarded { line, directory: &call.directory, home })
 }
 
-/// Guards a call of which nothing can be recorded: the ledger says `error`, and nothing is captured either.
+/// Guards a call that cannot be recorded because the ledger failed with `error`. Nothing is captured, so the check counts no capture.
 pub(super) fn alone(
     session: &Session,
     root: &Path,
@@ -57,7 +58,8 @@ pub(super) fn alone(
     Ok(Said { answer: Some(doubt(client, guard, &why)), warnings, ..Said::default() })
 }
 
-/// What becomes of a call that destroys what cannot be undone. Who cannot be asked is refused, and told what decides.
+/// The answer to a call that would destroy what cannot be undone. If the client cannot ask its person, the call is refused, and the reason
+/// says how to allow it.
 pub(super) fn doubt(client: Client, guard: Guard, why: &str) -> Value {
     let asked = (guard == Guard::Ask).then(|| client.ask(&format!("{why} Is this intended?"))).flatten();
     asked.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! What a client tells at one event, recorded in one place.
+//! Records one event of a client in one work tree.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::clients::transcript::Transcript;
 use crate::clients::{Client, Occasion, tools};
 use crate::commands::prelude::*;
 
-/// What is told at one event, and by whom.
+/// One event, with the client that told it and the place that it is recorded in.
 pub(super) struct Hearing<'h> {
     pub(super) event: &'h str,
     pub(super) session: &'h Session,
@@ -25,7 +25,7 @@ pub(super) struct Hearing<'h> {
     pub(super) teller: Teller<'h>,
     pub(super) client: Client,
     pub(super) payload: &'h Payload<'h>,
-    /// How the tree is captured; `None`: it is not.
+    /// How the tree is captured; `None`: it is not captured.
     pub(super) kept: Option<Settings>,
 }
 
@@ -44,6 +44,7 @@ impl Hearing<'_> {
         };
         let given = self.given(&mut said.warnings)?;
         let id = payload.own_id();
+        // If a dispatch started this client, its prompts are a part of that dispatch.
         let parent = session.began_by().and_then(|named| dispatch_named(kernel, named));
         let asked = Asked {
             prompt_id: id.as_deref(),
@@ -58,6 +59,7 @@ impl Hearing<'_> {
         };
         let recorded = hooks::prompt(kernel, self.teller, &asked, self.kept.as_ref())?;
         said.warnings.extend(recorded.warnings);
+        // A session's first prompt also tells how ic works, where the client had no chance to say so when the session began.
         if client.listens_at_prompts() {
             let is_late = recorded.is_first && !client.listens_at_begin();
             let welcome = if is_late { Some(self.welcome(&given)?) } else { None };
@@ -69,11 +71,13 @@ impl Hearing<'_> {
     }
 
     fn before_call(&self, said: &mut Said) -> Result<()> {
+        // News of an undo before the call is recorded: the call is refused, so there is nothing to record.
         if let Some(news) = self.news()? {
             said.answer = Some(self.client.refuse(&news));
             said.is_refused = true;
             return Ok(());
         }
+        // A tool that only reads is not captured, yet is refused if the prompt was undone, so that the agent notices soon.
         if !tools::may_write(self.payload.tool()) {
             said.answer = self.refusal()?.map(|why| self.client.refuse(&why));
             return Ok(());
@@ -102,7 +106,7 @@ impl Hearing<'_> {
         self.told(Guard::Allow, |told| calls::end(self.kernel, self.teller, told, self.kept.as_ref()))
     }
 
-    /// Hands on what the payload says of a tool call.
+    /// Passes to `hand_on` what the payload says about a tool call.
     pub(super) fn told<T>(&self, guard: Guard, hand_on: impl FnOnce(&Told<'_>) -> Result<T>) -> Result<T> {
         let (kernel, payload) = (self.kernel, self.payload);
         let call = payload.call(&kernel.project.directory, &kernel.project.root);
@@ -132,6 +136,7 @@ impl Hearing<'_> {
     }
 
     fn stops(&self, said: &mut Said) -> Result<()> {
+        // Asked first: an agent that has to continue has not ended its prompt.
         if self.client.can_hold()
             && holds_stops(self.session, self.kernel, &mut said.warnings)
             && let Some(why) = hooks::hold(self.kernel, self.teller, self.kept.as_ref())?
@@ -154,7 +159,7 @@ impl Hearing<'_> {
         hooks::end(self.kernel, self.teller, self.payload.text("reason"), self.kept.as_ref(), &count)
     }
 
-    /// What an agent reads when its session begins.
+    /// The text that an agent reads when its session begins.
     fn welcome(&self, given: &Given) -> Result<String> {
         let situation = hooks::situation(self.kernel, self.teller, given.run.as_ref())?;
         let welcome = if self.kernel.ledger.is_of_one_host() { WELCOME } else { WELCOME_TO_SERVER };
@@ -162,7 +167,7 @@ impl Hearing<'_> {
         Ok(all.into_iter().flatten().collect::<Vec<_>>().join(" "))
     }
 
-    /// The run that `IC_RUN` gives the session. One that takes no prompts is no reason to record none.
+    /// The run that `IC_RUN` gives the session. If that run takes no prompts, they are recorded in a run of the session's own.
     fn given(&self, warnings: &mut Vec<Warning>) -> Result<Given> {
         let Some(named) = self.session.named_run() else { return Ok(Given::default()) };
         match usable_run(self.kernel, named) {
@@ -180,17 +185,17 @@ impl Hearing<'_> {
         }
     }
 
-    /// A record of a session or of a subagent that the payload names.
+    /// The client's record of a session or of a subagent, whose path the payload has under `key`.
     fn transcript(&self, key: &str) -> Option<Transcript> {
         Transcript::of(self.client, self.payload.text(key), self.session.home())
     }
 
-    /// Why a call is refused because its work was undone.
+    /// The reason to refuse a call whose prompt was undone; `None`: it was not.
     fn refusal(&self) -> Result<Option<String>> {
         hooks::refusal(self.kernel, self.teller, self.payload.prompt_id(), self.payload.agent_id())
     }
 
-    /// What an agent has not heard because its model reads nothing with a prompt. What refuses its own work comes first.
+    /// News that the model has not read, because it reads nothing with a prompt. A refusal of the call's own prompt comes first.
     fn news(&self) -> Result<Option<String>> {
         if self.client.listens_at_prompts() || self.refusal()?.is_some() {
             return Ok(None);
@@ -200,7 +205,7 @@ impl Hearing<'_> {
 }
 
 impl Hearing<'_> {
-    /// Tells of an event where the session began.
+    /// Records an event in the place where the session began.
     pub(super) fn hear(&self, occasion: Occasion, said: &mut Said) -> Result<()> {
         let (hearing, client, payload) = (self, self.client, self.payload);
         match occasion {
@@ -213,7 +218,7 @@ impl Hearing<'_> {
             Occasion::Prompt => hearing.prompt(said)?,
             Occasion::BeforeCall => hearing.before_call(said)?,
             Occasion::AfterCall => said.warnings.extend(hearing.after_call()?),
-            // Of a subagent, whatever its client calls it: the prompt's work goes on.
+            // An event of a subagent, whatever its client calls it: the prompt's own work continues.
             Occasion::SubagentStops | Occasion::Stops | Occasion::SessionEnds
                 if payload.agent_id().is_some() =>
             {
@@ -227,12 +232,12 @@ impl Hearing<'_> {
     }
 }
 
-/// The dispatch that a variable of the environment names, if there is one.
+/// The dispatch that `reference` names; `None` if there is none. A wrong IC_DISPATCH is no reason to lose a prompt.
 fn dispatch_named(kernel: &Kernel, reference: &str) -> Option<DispatchId> {
     kernel.read(|snapshot| dispatch::resolve(snapshot, reference)).ok().map(|found| found.id)
 }
 
-/// Whether the gate of a run holds an agent's stop back here.
+/// Whether an agent may not stop here while the gate of its run fails, by the user's settings or the project's.
 fn holds_stops(session: &Session, kernel: &Kernel, warnings: &mut Vec<Warning>) -> bool {
     let own = guard::own_hooks(session, &kernel.project.root, warnings);
     let of_project = session.config(&config::root_of(kernel, &kernel.project.root)).ok();
@@ -247,7 +252,7 @@ const WELCOME: &str = "Each prompt of this session is recorded by `ic`, with the
 const WELCOME_TO_SERVER: &str = "Each prompt of this session is recorded by `ic`. The person can see it with `ic log`; if a tool call is \
     refused because the work was undone, stop and say so.";
 
-/// The run that the environment gives a session.
+/// The run that `IC_RUN` gives a session, if it can be used.
 #[derive(Default)]
 struct Given {
     run: Option<RunId>,

@@ -1,4 +1,4 @@
-//! What a client said of an event, with the keys of Claude Code.
+//! The payload of an event, with the keys of Claude Code.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -8,17 +8,17 @@ use sha2::{Digest as _, Sha256};
 
 use crate::clients::tools;
 
-/// Whether a text is a command of ic itself, typed to the agent.
+/// Whether a prompt is a command of ic itself, such as `/ic:undo` or `ic log`.
 fn is_command(text: &str) -> bool {
     text.starts_with("/ic:") || text == "ic" || text.strip_prefix("ic ").is_some_and(is_verb_with_arguments)
 }
 
-/// Whether a text is the client's own news of the end of a task.
+/// Whether a prompt is the client's own message that a task has ended.
 fn is_news(text: &str) -> bool {
     text.starts_with("<task-notification>")
 }
 
-/// Whether a text is a verb with nothing but flags and references after it: no sentence.
+/// Whether a text is a verb with nothing but flags and references after it, and so no sentence that begins with "ic".
 fn is_verb_with_arguments(text: &str) -> bool {
     let is_argument = |word: &str| {
         word.starts_with('-') || word.contains([':', '@']) || word.contains(|c: char| c.is_ascii_digit())
@@ -26,18 +26,18 @@ fn is_verb_with_arguments(text: &str) -> bool {
     text.lines().count() <= 1 && text.split_whitespace().skip(1).all(is_argument)
 }
 
-/// Whether a client may call a session so: nothing that could be taken for anything else where it is shown.
+/// Whether a text may be the id of a session: only characters that are safe in a file name, a terminal and a reference.
 pub(super) fn is_id(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     (1..=128).contains(&text.len()) && text.chars().all(is_plain)
 }
 
-/// A client's name of a call: as it is, or, where it could be taken for anything else, by its hash. Two names never become one.
+/// A client's id of a call, unchanged if it is a safe id, else its hash. Two ids never become the same.
 pub(super) fn plain_id(text: &str) -> Cow<'_, str> {
     if is_id(text) { Cow::Borrowed(text) } else { Cow::Owned(ic_events::hex(&Sha256::digest(text).into())) }
 }
 
-/// What a client said.
+/// The payload of one event.
 pub(super) struct Payload<'p>(pub(super) &'p Value);
 
 impl<'p> Payload<'p> {
@@ -45,7 +45,7 @@ impl<'p> Payload<'p> {
         self.0[key].as_str().filter(|text| !text.is_empty())
     }
 
-    /// What the client calls the subagent that this is about.
+    /// The client's id of the subagent that made this event; `None`: the agent itself did.
     pub(super) fn agent_id(&self) -> Option<&'p str> {
         self.text("agent_id").filter(|id| is_id(id))
     }
@@ -54,18 +54,19 @@ impl<'p> Payload<'p> {
         self.text("tool_name").unwrap_or("?")
     }
 
-    /// What it says of a tool call in a tree with this root. `directory`: where that is made if the client does not say so.
+    /// Reads the tool call, in a tree with this root. `directory`: where the call runs if the payload has no `cwd`.
     pub(super) fn call(&self, directory: &Path, root: &Path) -> tools::Call {
         let directory = self.text("cwd").map_or(directory, Path::new);
         tools::Call::read(&self.0["tool_input"], directory, root)
     }
 
-    /// What the client calls the prompt, if it has a name for it.
+    /// The client's id of the prompt; `None` if the client has none.
     pub(super) fn prompt_id(&self) -> Option<&'p str> {
         self.text("prompt_id").or_else(|| self.text("turn_id"))
     }
 
-    /// What tells this prompt from every other one of its session: a hook that is called twice for it finds what the first call recorded.
+    /// What distinguishes this prompt from every other one of its session: a hook that is called twice for it finds what the first call
+    /// recorded.
     pub(super) fn own_id(&self) -> Option<String> {
         let at = || match &self.0["timestamp"] {
             Value::String(at) if at.len() <= 64 => Some(format!("at {at}")),
@@ -80,13 +81,13 @@ impl<'p> Payload<'p> {
         self.text("agent_id").is_none() && self.typed().is_some_and(is_command)
     }
 
-    /// Whether the client tells of a turn that no prompt of a person began: the news of a task's end, or a command of ic.
+    /// Whether the turn was not begun by a prompt of a person, but by a message that a task has ended, or by a command of ic.
     pub(super) fn is_unprompted(&self) -> bool {
         let is_one = |text: &str| is_news(text) || is_command(text);
         self.text("agent_id").is_none() && self.typed().is_some_and(is_one)
     }
 
-    /// What is in the payload as the prompt, without what our own hooks told.
+    /// The text of the prompt, without what our own hooks added to it.
     fn typed(&self) -> Option<&'p str> {
         let text = self.text("prompt")?.trim();
         // Gemini puts what its hooks told before what the person typed.
@@ -94,7 +95,8 @@ impl<'p> Payload<'p> {
         Some(told.map_or(text, |(_, typed)| typed.trim()))
     }
 
-    /// What a person typed. Clients also send what no person did: a subagent's task, the news that one ended, a command of ic itself.
+    /// The prompt that a person typed; `None` for what clients send themselves: a subagent's task, a message that one ended, a command of
+    /// ic.
     pub(super) fn prompt(&self) -> Option<&'p str> {
         let text = self.typed()?;
         let is_of_agent = self.text("agent_id").is_some();

@@ -1,5 +1,4 @@
-//! The places that a session works in beside the one that it began in: other work trees of the repository. What happens in one is captured
-//! there, whichever place the session began in.
+//! The other work trees of the repository that a session works in. What happens in one of them is captured there.
 
 use std::path::{Path, PathBuf};
 
@@ -19,20 +18,21 @@ use super::{PATIENCE, Said};
 use crate::clients::{Client, Occasion, tools};
 use crate::commands::prelude::*;
 
-/// The limit of places that one call is captured in.
+/// The most other work trees that one call is captured in.
 const MOST: usize = 8;
 
-/// The other work trees that a call works in, as far as it says so: the directory that it runs in, the files that it names, and what its line
-/// for a shell names.
+/// The other work trees that a call works in: those of the directory that it runs in, of the files that it names, and of the words of its
+/// shell line.
 fn of_call(payload: &Payload<'_>, directory: &Path, home: &Path) -> Vec<PathBuf> {
     let mut others: Vec<PathBuf> = other_work_trees(home).into_iter().map(|one| one.top).collect();
+    // Git still lists work trees whose directories were deleted.
     others.retain(|top| top.is_dir());
-    // One of another repository has no place on that record.
+    // A work tree of another repository, which `git worktree list` here does not name.
     others.extend(other_above(directory, home));
     if others.is_empty() {
         return others;
     }
-    // One may lie in another: the inner one is meant.
+    // A work tree may lie within another one: the innermost comes first, and is the one that is meant.
     others.sort_by_key(|top| std::cmp::Reverse(top.components().count()));
     let inner = |path: &Path| {
         let own = home.components().count();
@@ -46,18 +46,19 @@ fn of_call(payload: &Payload<'_>, directory: &Path, home: &Path) -> Vec<PathBuf>
     let mut found: Vec<PathBuf> = named.iter().filter_map(|path| inner(path)).collect();
     found.sort_unstable();
     found.dedup();
+    // A limit, because each place costs a capture while the agent waits.
     found.truncate(MOST);
     found
 }
 
-/// The work tree of another repository, below the root, that a directory lies in.
+/// The outermost work tree of another repository that a directory lies in, below the root.
 fn other_above(directory: &Path, home: &Path) -> Option<PathBuf> {
     let directory = real(directory);
     let below = directory.ancestors().take_while(|above| *above != home && above.starts_with(home));
     below.filter(|above| ic_store::is_linked_work_tree(above)).last().map(Path::to_owned)
 }
 
-/// What the words of a line for a shell name, each from the directory that the line went to before.
+/// The paths that the words of a shell line may name, each from the directory that `cd` and `pushd` before it lead to.
 fn in_line(line: &str, directory: &Path) -> Vec<PathBuf> {
     const LONGEST: usize = 1_000;
     let is_end =
@@ -75,7 +76,7 @@ fn in_line(line: &str, directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A path without links, as far as it is there.
+/// A path without links, as far as it exists; the rest is taken by its text.
 fn real(path: &Path) -> PathBuf {
     let plain = tools::plain(path);
     let known = plain.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)));
@@ -85,13 +86,13 @@ fn real(path: &Path) -> PathBuf {
     })
 }
 
-/// A session as it is in one place.
+/// A session in one other place.
 struct There {
     name: String,
     place: PathBuf,
 }
 
-/// Why a call may not be made that works in another place: what its prompt did there was undone.
+/// The reason to refuse a call because its prompt was undone in another place; `None`: it was not.
 pub(super) fn refusal(hearing: &Hearing<'_>) -> Result<Option<String>> {
     let (kernel, teller) = (hearing.kernel, hearing.teller);
     let all = places::elsewhere(kernel, teller)?;
@@ -111,19 +112,20 @@ pub(super) fn refusal(hearing: &Hearing<'_>) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// What is told of an event, wherever.
+/// One event, with what is the same for all places.
 pub(super) struct Told<'t> {
     pub(super) event: &'t str,
     pub(super) session: &'t Session,
     pub(super) teller: Teller<'t>,
     pub(super) client: Client,
     pub(super) payload: &'t Payload<'t>,
-    /// When a capture ends.
+    /// When a capture ends, in whichever place.
     pub(super) limit: Limit,
 }
 
 impl Told<'_> {
-    /// Tells of an event in the other places of its session. `kernel` is of the place where that began, and is of another one after this.
+    /// Records an event in the other places of its session. `kernel` is that of the place where the session began, and is changed to
+    /// others.
     pub(super) fn elsewhere(&self, kernel: &mut Kernel, occasion: Occasion, said: &mut Said) -> Result<()> {
         let known = places::elsewhere(kernel, self.teller)?;
         let mut all: Vec<There> = known.into_iter().map(|(name, place)| There { name, place }).collect();
@@ -136,6 +138,7 @@ impl Told<'_> {
             all = places.into_iter().map(|place| There { name: name(&place), place }).collect();
         }
         for there in all {
+            // An error in one place is a warning, so that the event is recorded in the others.
             if let Err(error) = self.in_place(kernel, occasion, &there, said) {
                 said.warnings.push(super::warning(&error));
             }
@@ -143,7 +146,7 @@ impl Told<'_> {
         Ok(())
     }
 
-    /// Tells of an event in one other place.
+    /// Records an event in one other place.
     fn in_place(
         &self,
         kernel: &mut Kernel,
@@ -153,7 +156,7 @@ impl Told<'_> {
     ) -> Result<()> {
         kernel.project = Project { directory: there.place.clone(), root: there.place.clone() };
         let kernel = &*kernel;
-        // What was done in one that is gone ends without a look.
+        // In a place that was removed, the work ends without a capture.
         let kept = if there.place.is_dir() {
             self.session.kept_along_the_way(kernel, &there.place, true)?
         } else {
@@ -180,7 +183,7 @@ impl Told<'_> {
                     .extend(subagents::stop(kernel, teller, agent, hearing.kept.as_ref(), &|_| None)?);
                 Ok(())
             }
-            // A person types again: what the prompt before did there has ended.
+            // A prompt follows when the one before was interrupted, which no event told: what that did there has ended.
             Occasion::Prompt | Occasion::Stops => {
                 let stopped = hooks::stop(kernel, teller, hearing.kept.as_ref(), &|_| None)?;
                 said.warnings.extend(stopped.into_iter().flat_map(|(_, warnings)| warnings));
@@ -195,14 +198,14 @@ impl Told<'_> {
 }
 
 impl Hearing<'_> {
-    /// Begins a call in another place, with the prompt that it is made for. `own`: the session where it began.
+    /// Begins a call in another place, and its prompt there if this is the first. `own`: the session where it began.
     fn call_elsewhere(&self, own: Teller<'_>, said: &mut Said) -> Result<()> {
         let (kernel, kept) = (self.kernel, self.kept.as_ref());
         let prompt_id = self.payload.prompt_id();
         said.warnings.extend(places::begin(kernel, (own, self.teller), prompt_id, kept)?);
         let Some(key) = places::key(kernel, own, prompt_id)? else { return Ok(()) };
         let begun = self.told(Guard::Allow, |told| {
-            // Files outside are kept once, where the session began.
+            // Files outside of the trees are captured once, where the session began.
             let told = calls::Told { prompt_id: Some(&key), run: None, outside: &[], guarded: None, ..*told };
             calls::begin(kernel, self.teller, &told, kept)
         })?;
@@ -214,7 +217,7 @@ impl Hearing<'_> {
     }
 }
 
-/// Takes the files out that lie in another work tree of the repository: they are captured there.
+/// Removes the files that lie in another work tree of the repository, because they are captured there.
 pub(super) fn without_places(outside: Vec<PathBuf>, kernel: &Kernel) -> Vec<PathBuf> {
     if outside.is_empty() {
         return outside;

@@ -1,4 +1,4 @@
-//! What cannot be recorded in time on a server: how long it is waited for, what is kept of it, and how it is recorded later.
+//! Events that could not be recorded on a server in time: how long a hook waits, what it keeps, and how the next one records it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::commands::prelude::*;
 use crate::environment::Environment;
 use crate::hook_spool::{self, Unsent};
 
-/// How long a server is waited for: an agent, and the person before it, wait with us. One that does not answer is left before they notice;
-/// one that does may be far away, and what it does not record is not in the ledger.
+/// How long a hook waits for a server, while an agent and its person wait for the hook. Without any answer it stops before they notice. A
+/// server that answers may be far away, and gets longer, because what it does not record is not in the ledger.
 const PATIENCE: Patience = Patience { silence: Duration::from_millis(300), all: Duration::from_secs(2) };
 
-/// The patience of a hook; tests that are about other things have more, where all is slow.
+/// The patience of a hook; `None` in tests of other things, which wait as long as it takes.
 pub(super) fn patience() -> Option<Patience> {
     Environment::has_little_patience().then_some(PATIENCE)
 }
 
-/// Keeps an event that could not be recorded on a server. A payload that says nothing to us is no loss.
+/// Keeps an event that could not be recorded on a server. An event that the ledger would refuse anyway is dropped.
 pub(super) fn keep(place: &Place, event: &Event, (name, payload): (&str, &Payload<'_>), error: &Diagnosis) {
     if place.server.is_none() || error.code() == Code::InvalidValue {
         return;
@@ -45,10 +45,10 @@ pub(super) fn keep(place: &Place, event: &Event, (name, payload): (&str, &Payloa
     hook_spool::keep(&place.store, &unsent);
 }
 
-/// Records what waits, in its order, before the event of this call: with no look at the tree, which is another one by now. Returns how many
-/// events it recorded.
+/// Records the waiting events in their order, before this call's own. The tree is not captured: it has changed since they came. Returns how
+/// many were recorded.
 ///
-/// Errors: those of a server that does not answer; what is left waits on, and this call's own event has to wait behind it.
+/// Errors: those of a server that does not answer. The rest keeps waiting, and this call's own event has to wait behind it.
 pub(super) fn replay(session: &mut Session, place: &Place, directory: &Path) -> Result<usize> {
     if place.server.is_none() {
         return Ok(0);
@@ -56,11 +56,12 @@ pub(super) fn replay(session: &mut Session, place: &Place, directory: &Path) -> 
     let Some(mut taken) = hook_spool::take(&place.store) else { return Ok(0) };
     let mut count = 0;
     while let Some(unsent) = taken.oldest() {
+        // Recording changes the session's directory to that of the event, and it is set back afterwards.
         let replayed = replay_one(session, &unsent, directory);
         session.for_hook(directory.to_owned(), PATIENCE_TO_WRITE, patience());
         match replayed {
             Err(error) if error.kind() == ic_base::Kind::Failure => return Err(error),
-            // What the ledger refuses now it would have refused then.
+            // The ledger would have refused it then, too, so it does not keep the others waiting.
             Err(_) | Ok(()) => taken.is_recorded(),
         }
         count += 1;

@@ -1,4 +1,4 @@
-//! The trust that Codex keeps of hooks in its own settings goes with the hooks: of ours, and of no others.
+//! Removes the trust that Codex keeps of our hooks in its own settings, when the hooks are uninstalled. Its trust in other hooks stays.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,17 +12,17 @@ use super::settings::Settings;
 use crate::clients::Client;
 use crate::environment::directory_in;
 
-/// Codex's settings without its trust in our hooks.
+/// Codex's settings without its trust in our hooks, ready to be written.
 pub(super) struct Distrust {
     file: PathBuf,
     after: String,
 }
 
 impl Distrust {
-    /// `settings`: the hooks as they are, before they are removed. `None`: Codex has no trust in any of ours.
+    /// `settings`: the hooks before they are removed. `None` if Codex trusts none of ours.
     pub(super) fn of(settings: &Settings, home: Option<&Path>) -> Option<Self> {
         let directory = directory_in("CODEX_HOME").or_else(|| home.map(|home| home.join(".codex")))?;
-        // A person may keep it elsewhere: the link stays.
+        // The file may be a link that a person made: its target is edited, so that the link stays.
         let file = fs::canonicalize(directory.join("config.toml")).ok()?;
         let before = fs::read_to_string(&file).ok()?;
         let after = without(&before, &keys(settings));
@@ -36,7 +36,7 @@ impl Distrust {
     }
 }
 
-/// What Codex calls our hooks: the file, the event, the place of the entry in its list, and of the hook in the entry.
+/// The keys of our hooks in Codex's settings: the file, the event, the index of the entry in its list, and of the hook in the entry.
 fn keys(settings: &Settings) -> BTreeSet<String> {
     let mut files = vec![settings.location.file.clone()];
     files.extend(fs::canonicalize(&settings.location.file));
@@ -48,7 +48,7 @@ fn keys(settings: &Settings) -> BTreeSet<String> {
     keys
 }
 
-/// `UserPromptSubmit` as `user_prompt_submit`.
+/// Converts the name of an event: `UserPromptSubmit` becomes `user_prompt_submit`.
 fn snake(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars() {
@@ -60,8 +60,8 @@ fn snake(name: &str) -> String {
     out
 }
 
-/// A text in TOML without the trust in these hooks. Everything else stays byte for byte: a table that holds more keeps the rest, and the head
-/// of all tables goes only where it holds nothing any more.
+/// Removes the trust in these hooks from a text in TOML. Every other byte stays. A table with more in it keeps the rest, and the heading of
+/// all tables is removed only if none is left below it.
 fn without(text: &str, keys: &BTreeSet<String>) -> String {
     let mut blocks: Vec<Vec<&str>> = vec![Vec::new()];
     for line in text.split_inclusive('\n') {
@@ -84,7 +84,7 @@ fn without(text: &str, keys: &BTreeSet<String>) -> String {
             block.retain(|line| !line.trim_start().starts_with("trusted_hash"));
             if block.iter().skip(1).all(is_blank) {
                 has_removed = true;
-                // The blank line before a table came with it.
+                // The blank line before the table was added with it.
                 let is_last_blank = out.last().and_then(|last| last.last()).is_some_and(is_blank);
                 if is_last_blank && block.len() == 1 {
                     out.last_mut().and_then(Vec::pop);
@@ -105,12 +105,12 @@ fn without(text: &str, keys: &BTreeSet<String>) -> String {
     out.concat().concat()
 }
 
-/// A key of TOML in quotes.
+/// The value of a TOML key in quotes.
 fn quoted(text: &str) -> Option<String> {
     if let Some(literal) = text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
         return Some(literal.to_owned());
     }
-    // What TOML escapes in a path, JSON escapes alike.
+    // The escapes of a basic string that occur in a path are those of JSON.
     serde_json::from_str(text).ok()
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Doctor {
     client: Option<String>,
 }
 
-/// What fails at every call, where a hook can write it down nowhere: the store takes nothing.
+/// A failure that no hook can write down: the store is not writable.
 fn unwritable(place: &Place) -> Option<HookFailureJson> {
     let file = place.server.is_none().then_some(&place.db);
     let error = [Some(&place.store), file]
@@ -42,7 +42,7 @@ fn unwritable(place: &Place) -> Option<HookFailureJson> {
     })
 }
 
-/// The settings of a client that call us: of the project, and of the person.
+/// The settings of a client that call ic: those of the project, and those of the user.
 fn files_that_call(session: &Session, place: Option<&Place>, client: Client) -> Vec<PathBuf> {
     let is_installed = |location: &Location| {
         Settings::read(location, client, None)
@@ -57,14 +57,14 @@ fn files_that_call(session: &Session, place: Option<&Place>, client: Client) -> 
     files.into_iter().flatten().filter(is_installed).map(|location| location.file).collect()
 }
 
-/// The clients whose hooks are installed.
+/// The clients whose hooks are installed, for this project or for the user.
 pub(crate) fn installed_clients(session: &Session) -> Vec<&'static str> {
     let place = session.place().ok();
     let is_installed = |client: &Client| !files_that_call(session, place.as_ref(), *client).is_empty();
     Client::ALL.into_iter().filter(is_installed).map(Client::as_str).collect()
 }
 
-/// What could not be recorded on a server.
+/// The events of a client that wait for the ledger's server, as one failure.
 fn unsent(place: &Place, client: Client) -> Option<HookFailureJson> {
     let mut waiting = hook_spool::read(&place.store);
     waiting.events.retain(|event| event.client == client.as_str());

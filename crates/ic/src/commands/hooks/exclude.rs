@@ -1,5 +1,5 @@
-//! `.git/info/exclude`: the settings that hooks are installed in say how this machine is set up. They are no work of an agent, so captures
-//! leave them out as git does: an undo does not bring hooks back that were uninstalled since.
+//! `.git/info/exclude`: makes git and captures ignore the settings that hooks are installed in. They belong to this machine and are no work
+//! of an agent. If captures included them, an undo would restore hooks that were uninstalled since.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use ic_base::{Diagnose, Result};
 use super::file::{copy_of, replace};
 use crate::clients::Client;
 
-/// What of a client is left out.
+/// The file of a client that is ignored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Excluded {
-    /// The file of its hooks.
+    /// The settings that contain its hooks.
     Hooks(Client),
-    /// The file of its MCP servers.
+    /// The settings that contain its MCP servers.
     Servers(Client),
 }
 
@@ -33,23 +33,23 @@ impl Excluded {
         }
     }
 
-    /// Whether the file is ours alone.
+    /// Whether the whole file is ours, so that no copy of a former one exists.
     fn has_no_copy(self) -> bool {
         matches!(self, Self::Hooks(client) if client.loads_script())
     }
 }
 
-/// A project's lines for one client: where they stand, and what is to stand there.
+/// The exclude file of a project, before and after a change of the lines for one client.
 pub(crate) struct Exclude {
     file: PathBuf,
     before: Vec<u8>,
     after: Vec<u8>,
-    /// Whether the settings are left out, and not only the copy of what was there before.
+    /// Whether the settings are ignored, and not only the copy of their former content.
     pub(crate) covers_settings: bool,
 }
 
 impl Exclude {
-    /// With our lines, once. `None` outside of git. What git tracks is captured whatever is excluded: then only the copy is left out.
+    /// Adds our lines, once. `None` outside of git. If git tracks the settings they are captured anyway, so only the copy is ignored.
     pub(crate) fn with(root: &Path, what: Excluded) -> Option<Self> {
         let dirs = ic_store::git_dirs(root)?;
         let is_tracked = ic_store::git_tracks(&dirs, what.file().as_bytes()).unwrap_or(true);
@@ -70,7 +70,7 @@ impl Exclude {
         Some(exclude)
     }
 
-    /// Without exactly our lines. `None` where there are none.
+    /// Removes exactly our lines. `None` if there are none.
     pub(crate) fn without(root: &Path, what: Excluded) -> Option<Self> {
         let dirs = ic_store::git_dirs(root)?;
         let mut exclude = Self::read(&dirs.common_dir.join("info/exclude"))?;
@@ -105,7 +105,7 @@ impl Exclude {
     }
 }
 
-/// Our lines: for the settings and the copy of what was there before, and for the copy alone.
+/// Our lines: one text for the settings and their copy, and one for the copy alone.
 fn lines(what: Excluded) -> [Vec<u8>; 2] {
     let settings = what.file();
     let (title, copy) = (format!("# {}\n", what.title()), copy_of(Path::new(settings)));
@@ -113,7 +113,7 @@ fn lines(what: Excluded) -> [Vec<u8>; 2] {
     [format!("{title}/{settings}\n/{copy}\n"), format!("{title}/{copy}\n")].map(String::into_bytes)
 }
 
-/// Where these whole lines stand.
+/// The position of these whole lines in a text.
 fn find(text: &[u8], lines: &[u8]) -> Option<usize> {
     let is_begin = |at: &usize| *at == 0 || text[at - 1] == b'\n';
     (0..text.len()).filter(is_begin).find(|at| text[*at..].starts_with(lines))

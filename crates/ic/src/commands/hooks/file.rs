@@ -1,4 +1,4 @@
-//! A client's file: where it is, whether it may be edited, and what it becomes, with a copy of what was there beside it.
+//! A configuration file of a client: where it is, whether it may be edited, how it is written, and the copy of its former content.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -7,32 +7,35 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 
-/// Where a file of a client is.
+/// The place of a configuration file.
 #[derive(Debug, Clone)]
 pub(crate) struct Location {
-    /// The file.
+    /// Its absolute path, which may not exist yet.
     pub(super) file: PathBuf,
     /// Whether it is in the home directory, for all projects.
     is_of_user: bool,
-    /// How many directories the client wants around it: those that we made go with it.
+    /// How many of its directories belong to the client. They are removed with the file if they are empty then.
     depth: usize,
 }
 
+// A name such as `.claude/settings.json` has one directory of the client's.
 impl Location {
-    /// The file of a project that a client names so.
+    /// The file `name` of a project.
     pub(crate) fn of_project(root: &Path, name: &str) -> Self {
         Self { file: root.join(name), is_of_user: false, depth: Path::new(name).components().count() - 1 }
     }
 
-    /// The file in a home directory that a client names so.
+    /// The file `name` of a home directory.
     pub(crate) fn of_user(home: &Path, name: &str) -> Self {
         Self { is_of_user: true, ..Self::of_project(home, name) }
     }
 
-    /// Its bytes; `None`: there is none. Errors: `config_not_changed` for what is no plain file, or may not be written.
+    /// Its bytes; `None` if it does not exist. Errors: `config_not_changed` for a link, for what is no regular file, and for a read-only
+    /// one.
     pub(super) fn read(&self) -> Result<Option<Vec<u8>>> {
         let refused = |why: &str| refused(&self.file, why);
-        // A repository could lead what is written for it anywhere; a person keeps the home directory as it suits.
+        // A link in a repository could lead the edit to any file. In a home directory only the last one is checked: a person may link the
+        // others.
         let most = if self.is_of_user { 1 } else { usize::MAX };
         if self.file.ancestors().skip(1).take(self.depth.min(most)).any(Path::is_symlink) {
             return Err(
@@ -54,30 +57,30 @@ impl Location {
     }
 }
 
-/// What a file is to be.
+/// A change of a configuration file.
 pub(crate) struct Edit {
     pub(super) location: Location,
-    /// Its bytes; `None`: it is removed.
+    /// Its bytes afterwards; `None`: it is removed.
     pub(super) after: Option<Vec<u8>>,
     pub(super) before: Option<Vec<u8>>,
-    /// Entries that call us and were changed by hand: their events, or the name of the server.
+    /// Entries that call ic and were changed by hand, which stay: their events, or the name of the server.
     pub(crate) left: Vec<String>,
     pub(super) copies: Copies,
 }
 
-/// What becomes of the copy of what was there, beside the file.
+/// What happens to the copy of the former content, beside the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copies {
-    /// One is made of what is there, if anything is; an older one goes.
+    /// The former content is copied, if there is any, over an older copy.
     Kept,
     /// An older one stays.
     Older,
-    /// It goes.
+    /// The copy is removed.
     Gone,
 }
 
 impl Edit {
-    /// The file.
+    /// The path of the file, absolute.
     pub(crate) fn file(&self) -> &Path {
         &self.location.file
     }
@@ -92,30 +95,31 @@ impl Edit {
         self.after != self.before
     }
 
-    /// Whether the file goes: nothing else would be left in it.
+    /// Whether the file is removed, because nothing else would be left in it.
     pub(crate) fn removes_file(&self) -> bool {
         self.is_change() && self.after.is_none()
     }
 
-    /// Of a dry run of two edits of one file, says what both make of it.
+    /// In a dry run of two edits of one file, makes this one show the result of both.
     pub(crate) fn followed_by(&mut self, next: &Self) {
         if self.location.file == next.location.file && self.is_change() {
             self.after.clone_from(&next.after);
         }
     }
 
-    /// The text that the file is to have.
+    /// The text of the file afterwards; empty if it is removed.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(self.after.as_deref().unwrap_or_default()).into_owned()
     }
 
-    /// Writes it, all or nothing; what was there is kept beside it until it is removed again.
+    /// Writes the file, all or nothing. Its former content is kept beside it until the entries are uninstalled.
     pub(crate) fn write(&self) -> Result<()> {
         let copy = copy_of(&self.location.file);
         if !self.is_change() {
             self.drop_copy(&copy, Copies::Gone);
             return Ok(());
         }
+        // The copy is complete before the file is touched, so that a crash between the two loses nothing.
         let doing = || format!("writing {}", self.location.file.display());
         let had_copy = copy.exists();
         match &self.before {
@@ -130,12 +134,12 @@ impl Edit {
             None => fs::remove_file(&self.location.file),
         };
         if written.is_err() && !had_copy {
-            // Nothing was changed, so nothing is left beside it.
+            // Nothing was changed, so no new copy stays.
             self.drop_copy(&copy, Copies::Kept);
         }
         written.while_doing(doing)?;
         if self.after.is_none() {
-            // The directories, if they were made for the file: what is not empty stays.
+            // Directories that were made for the file; those that are not empty stay, because `remove_dir` fails.
             for directory in self.location.file.ancestors().skip(1).take(self.location.depth) {
                 let _ = fs::remove_dir(directory);
             }
@@ -144,7 +148,7 @@ impl Edit {
         Ok(())
     }
 
-    /// Removes the copy in this case, as far as it is a file.
+    /// Removes the copy, if this is the case that `copies` names and it is a file.
     fn drop_copy(&self, copy: &Path, case: Copies) {
         if self.copies == case {
             let _ = fs::remove_file(copy);
@@ -153,16 +157,17 @@ impl Edit {
 }
 
 pub(super) fn refused(file: &Path, why: &str) -> Diagnosis {
-    Diagnosis::new(Code::ConfigNotChanged, format!("{} is left as it is: {why}.", file.display()))
+    Diagnosis::new(Code::ConfigNotChanged, format!("{} was not changed: {why}.", file.display()))
 }
 
-/// Where what was there is kept.
+/// The path of the copy of the former content.
 pub(super) fn copy_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".before-ic");
     PathBuf::from(name)
 }
 
+// Written beside the file and renamed over it, so that a client never reads half a file. A name that a crash left is removed first.
 pub(super) fn replace(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::Result<()> {
     let directory = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;

@@ -42,7 +42,7 @@ impl Install {
     }
 }
 
-/// Errors: `invalid_value` where trust is asked for and a client asks for none.
+/// Errors: `invalid_value` if `--trust` is given for a client other than Codex.
 pub(crate) fn require_trust(client: Client, trusts: bool) -> Result<()> {
     if trusts && client != Client::Codex {
         return Err(Diagnosis::new(Code::InvalidValue, "Only codex has --trust.").detail("value", "--trust"));
@@ -50,7 +50,7 @@ pub(crate) fn require_trust(client: Client, trusts: bool) -> Result<()> {
     Ok(())
 }
 
-/// Makes Codex trust the hooks that were installed: true. It is the last step of an installation: whatever it comes to, all else is done.
+/// Makes Codex trust the hooks, and returns true. It is the last step of an installation, so that a failure leaves all else done.
 pub(crate) fn trust(session: &Session, client: Client, edit: &Edit) -> Result<bool> {
     let program = shell_word(&program());
     let events = client.events().iter();
@@ -59,7 +59,7 @@ pub(crate) fn trust(session: &Session, client: Client, edit: &Edit) -> Result<bo
     Ok(true)
 }
 
-/// Installs the hooks, or says what that would do.
+/// Installs the hooks, or returns the edit of a dry run.
 pub(crate) fn install(
     session: &Session,
     client: Client,
@@ -83,7 +83,7 @@ pub(crate) fn install(
     Ok((edit, installed))
 }
 
-/// Where we are, as clients are told.
+/// The path of this program, for a client's settings.
 pub(crate) fn program() -> String {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic")).to_string_lossy().into_owned()
 }

@@ -1,14 +1,14 @@
-//! Numbers in a client's settings are its own: one that is longer than we count, or written in another way than we write it, is handed
-//! through as text.
+//! Keeps the numbers in a client's settings exactly: one that is too long for us, or that we would write differently, is carried through as
+//! a text.
 
 use serde_json::Value;
 
-/// What marks the text of a number; no settings have it.
+/// The mark at the beginning of such a text; a control character, which no settings contain.
 const MARK: &str = "\u{1}ic number ";
-/// The same, as JSON has it.
+/// The mark as JSON escapes it.
 const WRITTEN: &str = "\"\\u0001ic number ";
 
-/// The JSON with each number as a text that we would write in another way. What is no JSON stays what it is.
+/// The JSON, in which each number that we would write differently is a marked text. A text that is no JSON is returned unchanged.
 pub(super) fn kept(json: &str) -> String {
     let mut out = String::new();
     let mut rest = json;
@@ -36,7 +36,7 @@ pub(super) fn kept(json: &str) -> String {
     out
 }
 
-/// The JSON with the numbers as they were.
+/// The JSON with the marked texts as the numbers that they were.
 pub(super) fn restored(json: &str) -> String {
     let mut out = String::new();
     let mut rest = json;
@@ -49,18 +49,18 @@ pub(super) fn restored(json: &str) -> String {
     out
 }
 
-/// Whether a text could be taken for a number that we marked.
+/// Whether the JSON already contains something that looks like our mark.
 pub(super) fn is_marked(json: &str) -> bool {
     json.contains(MARK) || json.contains(WRITTEN)
 }
 
-/// Whether it is a number, and more than a program counts: `1e999`.
+/// Whether it is a number too large for a float, such as `1e999`.
 fn is_too_large(number: &str) -> bool {
     number.parse::<f64>().is_ok_and(f64::is_infinite)
         && number.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b))
 }
 
-/// The length of the string that a text begins with.
+/// The length of the JSON string at the beginning of a text.
 fn string(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {

@@ -1,4 +1,4 @@
-//! The hooks of a client that loads a script: the whole file is ours, or none of it.
+//! The hooks of a client that loads a script: a file that is ours as a whole. Its first line has the hash of the rest.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ const BODY: &str = include_str!("opencode.js");
 const WRITTEN_BY: &str =
     "// Written by `ic hooks install opencode`; `ic hooks uninstall opencode` removes it. sha256:";
 
-/// The script that calls this program.
+/// The script, which calls the program at this path.
 pub(super) fn text(program: &Path) -> String {
     let events: Vec<&str> = Client::OpenCode.events().iter().map(|(event, _)| *event).collect();
     let body = BODY
@@ -20,7 +20,7 @@ pub(super) fn text(program: &Path) -> String {
     format!("{WRITTEN_BY}{}\n{body}", digest(&body))
 }
 
-/// Whether some version of us wrote exactly this.
+/// Whether some version of ic wrote exactly these bytes.
 pub(super) fn is_ours(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let Some((named, body)) = text.strip_prefix(WRITTEN_BY).and_then(|rest| rest.split_once('\n')) else {
@@ -29,7 +29,7 @@ pub(super) fn is_ours(bytes: &[u8]) -> bool {
     named == digest(body)
 }
 
-/// Whether it began as ours, and was changed by hand since.
+/// Whether ic wrote the file, and a person has changed it since.
 pub(super) fn is_edited(bytes: &[u8]) -> bool {
     !is_ours(bytes) && bytes.starts_with(WRITTEN_BY.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Our MCP server in a client's settings: one entry, which calls us where we are.
+//! Our MCP server in a client's settings: one entry, which starts this program.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::settings::{Settings, calls_us, pretty};
 use super::toml::{self, Unfit};
 use crate::clients::Client;
 
-/// What clients call it: they put it before the names of its tools.
+/// The name of the server. Clients put it before the names of its tools.
 const NAME: &str = "ic";
 
-/// A client's file of servers.
+/// A client's file of MCP servers.
 pub(crate) struct Servers {
     settings: Settings,
     client: Client,
@@ -37,7 +37,7 @@ impl Servers {
         Ok(Self { settings, client })
     }
 
-    /// The file with our server. `program`: where we are. Errors: `config_not_changed` where a server of this name is not ours.
+    /// The file with our server. `program`: its path. Errors: `config_not_changed` if a server of this name was not written by ic.
     pub(crate) fn with(&self, program: &str) -> Result<Edit> {
         let Self { settings, client } = self;
         if *client == Client::Codex {
@@ -61,7 +61,7 @@ impl Servers {
         Ok(settings.edit(after, Vec::new(), copies))
     }
 
-    /// The file without our server: the bytes that were there before, if nothing else was changed since.
+    /// The file without our server. If nothing else has changed since, the result is the former content, byte for byte.
     pub(crate) fn without(&self) -> Result<Edit> {
         let Self { settings, client } = self;
         if *client == Client::Codex {
@@ -69,7 +69,7 @@ impl Servers {
             let (after, is_left) =
                 toml::without(before).map_err(|unfit| refusal(&settings.location.file, unfit))?;
             let after = if settings.before.is_none() { None } else { after };
-            // A last line without an end was given one.
+            // The installation ended the last line, if it had no end; then only the copy has the former content.
             let was = settings
                 .copy()
                 .filter(|was| after.as_ref().is_some_and(|after| *after == [was, &b"\n"[..]].concat()));
@@ -85,7 +85,7 @@ impl Servers {
         match (servers, found) {
             (Some(servers), Some(true)) => {
                 servers.shift_remove(NAME);
-                // A list that was empty before us is in the copy, and comes back with it.
+                // A list that was empty before the installation is in the copy, and is kept.
                 if servers.is_empty() && !settings.had(key(*client)) {
                     root.shift_remove(key(*client));
                 }
@@ -110,7 +110,7 @@ fn refusal(file: &Path, unfit: Unfit) -> Diagnosis {
     }
 }
 
-/// Whether our server is in a client's settings.
+/// Whether our server is in a client's settings in JSON.
 pub(super) fn is_in(root: &Map<String, Value>, client: Client) -> bool {
     client != Client::Codex
         && root
@@ -119,7 +119,7 @@ pub(super) fn is_in(root: &Map<String, Value>, client: Client) -> bool {
             .is_some_and(|found| is_ours(found, client))
 }
 
-/// Where a client has its servers.
+/// The key under which a client's settings have its servers.
 fn key(client: Client) -> &'static str {
     if client == Client::OpenCode { "mcp" } else { "mcpServers" }
 }
@@ -133,7 +133,7 @@ fn entry(client: Client, program: &str) -> Value {
     }
 }
 
-/// Whether an entry is one that some version of us made: wherever the program was then.
+/// Whether an entry is exactly what some version of ic wrote, for a program at any path.
 fn is_ours(found: &Value, client: Client) -> bool {
     let program = found["command"].as_str().or_else(|| found["command"][0].as_str());
     program.is_some_and(|program| *found == entry(client, program))

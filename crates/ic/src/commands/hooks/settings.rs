@@ -1,4 +1,4 @@
-//! A client's file of hooks or of MCP servers: what is there stays, what is ours is added or removed.
+//! A client's file of hooks or of MCP servers: our entries are added and removed, and everything else stays.
 
 use std::fs;
 use std::path::Path;
@@ -10,18 +10,18 @@ use super::file::{Copies, Edit, Location, copy_of, refused};
 use super::{numbers, script, server};
 use crate::clients::Client;
 
-/// A file of a client, as it is.
+/// The present content of a client's file.
 pub(crate) struct Settings {
     pub(super) location: Location,
-    /// Its bytes; `None`: there is none.
+    /// Its bytes; `None` if it does not exist.
     pub(super) before: Option<Vec<u8>>,
-    /// What it says, if it is JSON.
+    /// Its content, if it is JSON; else empty.
     pub(super) root: Map<String, Value>,
 }
 
 impl Settings {
-    /// The file of a client's hooks. Errors: `config_not_changed` for what is no plain file, or no JSON object.
-    /// `edited`: what another edit is about to make of a file.
+    /// Reads the file of a client's hooks, or what `edited` is about to make of it. Errors: `config_not_changed` for what is no regular
+    /// file, or no JSON object.
     pub(super) fn read(location: &Location, client: Client, edited: Option<&Edit>) -> Result<Self> {
         let is_json = !client.loads_script();
         let settings = Self::found(location, is_json)?.edited(edited, is_json)?;
@@ -31,7 +31,7 @@ impl Settings {
         }
     }
 
-    /// A file of a client. Errors: `config_not_changed` for what is no plain file, or no JSON object where it is to be one.
+    /// Reads a file of a client. Errors: `config_not_changed` for what is no regular file, or, if `is_json`, no JSON object.
     pub(super) fn found(location: &Location, is_json: bool) -> Result<Self> {
         let settings = Self { location: location.clone(), before: None, root: Map::new() };
         match location.read()? {
@@ -40,7 +40,7 @@ impl Settings {
         }
     }
 
-    /// The same file as another edit is about to leave it, if it is of this file.
+    /// The same file with the result of another edit, if that is an edit of this file.
     pub(super) fn edited(self, edit: Option<&Edit>, is_json: bool) -> Result<Self> {
         match edit.filter(|edit| edit.location.file == self.location.file) {
             Some(Edit { after: Some(bytes), .. }) => self.saying(bytes.clone(), is_json),
@@ -49,7 +49,7 @@ impl Settings {
         }
     }
 
-    /// The same file, if it held these bytes.
+    /// The same file with these bytes as its content.
     fn saying(self, bytes: Vec<u8>, is_json: bool) -> Result<Self> {
         if !is_json {
             return Ok(Self { before: Some(bytes), root: Map::new(), ..self });
@@ -60,7 +60,7 @@ impl Settings {
         }
     }
 
-    /// The file with our entries, each once and as they are made now. `program`: where we are.
+    /// The file with our entries, each once and in its newest form. `program`: the path of this program.
     pub(super) fn with(&self, client: Client, program: &str) -> Result<Edit> {
         if client.loads_script() {
             if self.before.as_deref().is_some_and(|bytes| !script::is_ours(bytes)) {
@@ -72,8 +72,9 @@ impl Settings {
         }
         let program = &shell_word(program);
         let mut root = self.root.clone();
+        // Removed and added again, so that an entry of an older version gets its newest form.
         let left = remove(&mut root, client, None);
-        // What is there now is what was there before us: a copy of something older is of no use.
+        // Only the first entry makes a copy: later on, the file has our entries, and the copy is of the file without them.
         let is_first = root == self.root && left.is_empty() && !server::is_in(&root, client);
         let copies = if is_first { Copies::Kept } else { Copies::Older };
         let hooks = root.entry("hooks").or_insert_with(|| json!({}));
@@ -90,7 +91,7 @@ impl Settings {
         Ok(self.edit(after, Vec::new(), if is_same { Copies::Older } else { copies }))
     }
 
-    /// The file without our entries: the bytes that were there before, if nothing else was changed since.
+    /// The file without our entries. If nothing else has changed since, the result is the former content, byte for byte.
     pub(super) fn without(&self, client: Client) -> Result<Edit> {
         if client.loads_script() {
             let before = self.before.as_deref().unwrap_or_default();
@@ -102,14 +103,14 @@ impl Settings {
         let was = copy.as_deref().and_then(|bytes| parsed(&self.location.file, bytes).ok());
         let mut root = self.root.clone();
         let left = remove(&mut root, client, was.as_ref());
-        // While anything calls us, what was there before us is kept.
+        // While any entry still calls ic, the copy of the former content stays.
         let is_over = !calls_us(&root, client) && !server::is_in(&root, client);
         let copies = if is_over { Copies::Gone } else { Copies::Older };
         let after = if root == self.root { self.before.clone() } else { self.restored(&root)? };
         Ok(self.edit(after, left, copies))
     }
 
-    /// The bytes of a file that says this: those that were there before us, if they say the same. `None`: there was no file.
+    /// The bytes for this content: those of the copy, if it has the same content. `None`: the file did not exist.
     pub(super) fn restored(&self, root: &Map<String, Value>) -> Result<Option<Vec<u8>>> {
         let copy = self.copy();
         let was = copy.as_deref().and_then(|bytes| parsed(&self.location.file, bytes).ok());
@@ -122,19 +123,19 @@ impl Settings {
         })
     }
 
-    /// What was there before us, if it is kept.
+    /// The copy of the former content, if there is one.
     pub(super) fn copy(&self) -> Option<Vec<u8>> {
         fs::read(copy_of(&self.location.file)).ok()
     }
 
-    /// Whether what was there before us has this key.
+    /// Whether the former content has this key.
     pub(super) fn had(&self, key: &str) -> bool {
         let copy = self.copy();
         let was = copy.as_deref().and_then(|bytes| parsed(&self.location.file, bytes).ok());
         was.is_some_and(|was| was.get(key).is_some())
     }
 
-    /// The events of our entries, each with its place in their list.
+    /// The events of our entries, each with the index of the entry in its list.
     pub(super) fn places(&self, client: Client) -> Vec<(String, usize)> {
         let events = self.root.get("hooks").and_then(Value::as_object).into_iter().flatten();
         let mut found = Vec::new();
@@ -151,7 +152,7 @@ impl Settings {
     }
 }
 
-/// What a file says; a blank one says nothing. Errors: `config_not_changed` for what is no JSON.
+/// Parses a file; a blank one is an empty object. Errors: `config_not_changed` for what is no JSON.
 fn parsed(file: &Path, bytes: &[u8]) -> Result<Value> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(json!({}));
@@ -166,6 +167,7 @@ fn parsed(file: &Path, bytes: &[u8]) -> Result<Value> {
     if numbers::is_marked(text) {
         return Err(refused(file, "it has a text that ic marks numbers with"));
     }
+    // Numbers become texts first, because parsing would round those that are too long for us.
     serde_json::from_str(&numbers::kept(text)).map_err(|e| {
         let has_comments = text.contains("//") || text.contains("/*");
         let hint = if has_comments {
@@ -181,18 +183,18 @@ fn unknown_form(file: &Path) -> Diagnosis {
     refused(file, "it does not have the form of that client's settings")
 }
 
-/// Whether hooks call us, in whatever form.
+/// Whether any hook calls ic, in whatever form.
 pub(super) fn calls_us(root: &Map<String, Value>, client: Client) -> bool {
     let events = root.get("hooks").and_then(Value::as_object);
     events.is_some_and(|events| events.iter().any(|(event, entries)| has_call(entries, client, event)))
 }
 
-/// Whether an entry, or one of a list, calls us, in whatever form.
+/// Whether an entry, or a list of them, calls ic, in whatever form.
 fn has_call(entries: &Value, client: Client, event: &str) -> bool {
     entries.to_string().contains(&call(client, event))
 }
 
-/// Whether hooks have the form that we know: a list for each event.
+/// Whether the hooks have the known form: a list for each event.
 fn is_lists(hooks: &Value) -> bool {
     hooks.as_object().is_some_and(|events| events.values().all(Value::is_array))
 }
@@ -203,7 +205,7 @@ pub(super) fn pretty(root: &Map<String, Value>) -> Result<Vec<u8>> {
     Ok((numbers::restored(&text) + "\n").into_bytes())
 }
 
-/// The command of a hook: one line for a shell, that is never in a client's way, even if the program is gone.
+/// The command of a hook: one line for a shell. It succeeds even if the program is gone or fails, so that the client is never hindered.
 pub(super) fn command(client: Client, event: &str, program: &str) -> String {
     format!("command -v {program} >/dev/null 2>&1 || exit 0; {program} {} || exit 0", call(client, event))
 }
@@ -212,7 +214,7 @@ fn call(client: Client, event: &str) -> String {
     format!("hook {} {event}", client.as_str())
 }
 
-/// One hook as the client's settings have it. `program`: how a shell calls us.
+/// One hook as an entry of a client's settings. `program`: this program, quoted for a shell.
 pub(crate) fn entry(client: Client, event: &str, program: &str) -> Value {
     let mut hook = json!({
         "type": "command",
@@ -225,8 +227,8 @@ pub(crate) fn entry(client: Client, event: &str, program: &str) -> Value {
     json!({ "hooks": [hook] })
 }
 
-/// Removes our entries, and the lists that are empty without them, save those that were empty before us; returns the events of those that
-/// call us and have another form than we give them.
+/// Removes our entries, and the lists that become empty, except those that were empty in the former content `was`. Returns the events with
+/// entries that call ic and were changed by hand.
 fn remove(root: &mut Map<String, Value>, client: Client, was: Option<&Value>) -> Vec<String> {
     let was = was.and_then(|was| was.get("hooks"));
     let mut left = Vec::new();
@@ -253,7 +255,7 @@ fn remove(root: &mut Map<String, Value>, client: Client, was: Option<&Value>) ->
     left
 }
 
-/// Whether an entry is one that some version of us made: wherever the program was then.
+/// Whether an entry is exactly what some version of ic wrote, for a program at any path.
 fn is_ours(found: &Value, client: Client, event: &str) -> bool {
     let Some(text) = found["hooks"][0]["command"].as_str() else { return false };
     let end = format!(" {} || exit 0", call(client, event));

@@ -1,16 +1,16 @@
-//! Our server in the settings of Codex, which are TOML: one table at the end, and every other byte as it was.
+//! Our server in the settings of Codex, which are TOML: one table at the end. Every other byte stays.
 
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-/// Why a file is left as it is.
+/// The reason why a file cannot be edited.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unfit {
-    /// It is no TOML.
+    /// It is no TOML: the parser's message.
     Invalid(String),
     /// Its servers are written in a form to which no table can be added.
     Closed,
-    /// A server of our name is in it that we did not write.
+    /// It has a server of our name that ic did not write.
     Taken,
 }
 
@@ -18,12 +18,12 @@ type Result<T> = std::result::Result<T, Unfit>;
 
 const HEAD: &str = "[mcp_servers.ic]\n";
 
-/// Whether it is TOML.
+/// Checks that the bytes are TOML.
 pub(super) fn check(bytes: &[u8]) -> Result<()> {
     text(bytes).map(drop)
 }
 
-/// The file with our table, once and as it is made now. `before`: as it is, if it is there.
+/// The file with our table, once and in its newest form. `before`: the present content; `None` if the file does not exist.
 pub(super) fn with(before: Option<&[u8]>, program: &str) -> Result<Vec<u8>> {
     let table = table(program);
     let is_there = before.is_some();
@@ -36,23 +36,23 @@ pub(super) fn with(before: Option<&[u8]>, program: &str) -> Result<Vec<u8>> {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        // An empty file begins with an empty line, so that it is empty again and not gone.
+        // An empty file gets a blank line first, so that uninstalling leaves an empty file, and does not remove it.
         if !text.is_empty() || is_there {
             text.push('\n');
         }
         text.push_str(&table);
     }
-    // A table that cannot stand there, because its parent is written in another way.
+    // Parsed once more: TOML forbids the table if `mcp_servers` itself was written in another form.
     check(text.as_bytes()).map_err(|_| Unfit::Closed)?;
     Ok(text.into_bytes())
 }
 
-/// The file without our table, `None` if nothing else is in it; and whether a server of our name is left that was changed by hand.
+/// The file without our table, `None` if nothing else is in it; and whether it still has a server of our name, changed by hand.
 pub(super) fn without(bytes: &[u8]) -> Result<(Option<Vec<u8>>, bool)> {
     let text = text(bytes)?;
     let Some(found) = ours(text) else { return Ok((Some(bytes.to_vec()), names_us(text)?)) };
     let mut rest = text.to_owned();
-    // The blank line before it came with it; at the top it says that the file was there, and empty.
+    // The blank line before the table was added with it. As the first line of the file it says that the file existed, and was empty.
     let above = &rest[..found.start];
     let was_empty = above == "\n";
     let begin = if was_empty || above.ends_with("\n\n") { found.start - 1 } else { found.start };
@@ -60,17 +60,17 @@ pub(super) fn without(bytes: &[u8]) -> Result<(Option<Vec<u8>>, bool)> {
     Ok(((was_empty || !rest.is_empty()).then(|| rest.into_bytes()), false))
 }
 
-/// Whether our table is in it.
+/// Whether the file has our table, unchanged.
 pub(super) fn is_in(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| ours(text).is_some())
 }
 
 fn table(program: &str) -> String {
-    // What JSON escapes in a path, TOML escapes alike.
+    // The escapes of a basic string that occur in a path are those of JSON.
     format!("{HEAD}command = {}\nargs = [\"mcp\"]\n", Value::from(program))
 }
 
-/// Where a table stands that some version of us wrote.
+/// The position of a table that some version of ic wrote.
 fn ours(text: &str) -> Option<std::ops::Range<usize>> {
     let is_begin = |at: &usize| *at == 0 || text[..*at].ends_with('\n');
     let begin = text.match_indices(HEAD).map(|(at, _)| at).find(is_begin)?;
@@ -78,17 +78,17 @@ fn ours(text: &str) -> Option<std::ops::Range<usize>> {
     let program = rest.lines().next()?.strip_prefix("command = ")?;
     let program: String = serde_json::from_str(program).ok()?;
     let table = table(&program);
-    // More keys, in the same table or in tables of their own, are a person's.
+    // With more keys, also in a table of their own below it, a person has changed it.
     let is_whole = keys(text).ok()?? == ["args", "command"];
     (text[begin..].starts_with(&table) && is_whole).then_some(begin..begin + table.len())
 }
 
-/// Whether there is a server of our name, however it is written.
+/// Whether there is a server of our name, in whatever form.
 fn names_us(text: &str) -> Result<bool> {
     Ok(keys(text)?.is_some())
 }
 
-/// What is said of the server of our name, in order; `None`: there is none.
+/// The keys of the server of our name, sorted; `None` if there is none.
 fn keys(text: &str) -> Result<Option<Vec<String>>> {
     let table = parsed(text)?;
     let Some(DeValue::Table(servers)) = table.get("mcp_servers").map(toml::Spanned::get_ref) else {

@@ -1,4 +1,4 @@
-//! Codex runs no hook that it was not told to trust. Its own program names the hash of each hook, and writes it into its settings.
+//! Makes Codex trust our hooks. Codex runs no other ones; its own program names the hash of each hook, and writes it into its settings.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use ic_base::{Code, Diagnosis, Result};
 use serde_json::{Map, Value, json};
 
-/// It starts in less than a second; a person waits for no more.
+/// How long Codex may take for all answers together. It starts in less than a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Makes Codex trust those hooks of `file` whose commands are these, and no other one.
+/// Makes Codex trust the hooks of `file` that run these commands, and no others.
 ///
-/// Errors: `config_not_changed` where Codex is not there, or does not know them.
+/// Errors: `config_not_changed` if Codex cannot be started, or does not list these hooks.
 pub(super) fn trust(file: &Path, project: &Path, commands: &BTreeSet<String>) -> Result<()> {
     let mut codex = Codex::start(project)?;
     codex.ask(
@@ -34,7 +34,7 @@ pub(super) fn trust(file: &Path, project: &Path, commands: &BTreeSet<String>) ->
     Ok(())
 }
 
-/// What is to be written for our hooks. A repository may bring hooks of its own: those are for the person to look at.
+/// The entries for our hooks. A repository may bring hooks of its own: whether to trust those, the person decides.
 fn hashes(listed: &Value, file: &Path, commands: &BTreeSet<String>) -> Map<String, Value> {
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let is_ours = |hook: &&Value| {
@@ -53,7 +53,7 @@ fn hashes(listed: &Value, file: &Path, commands: &BTreeSet<String>) -> Map<Strin
         .collect()
 }
 
-/// Its program, asked line by line.
+/// A running Codex, which is asked line by line.
 struct Codex {
     child: Child,
     input: ChildStdin,
@@ -76,7 +76,7 @@ impl Codex {
             return Err(refused("codex cannot be reached"));
         };
         let (sender, lines) = channel();
-        // A thread: a program that says nothing must not hold us.
+        // Read on a thread, because a read has no timeout, and Codex may not answer.
         std::thread::spawn(move || {
             let read = BufReader::new(output).lines().map_while(std::result::Result::ok);
             for line in read {

@@ -29,7 +29,7 @@ impl Uninstall {
     }
 }
 
-/// Uninstalls the hooks, or says what that would do. `edited`: what another edit is about to make of a file.
+/// Uninstalls the hooks, or returns the edit of a dry run. `edited`: what another edit is about to make of the file.
 pub(crate) fn uninstall(
     session: &Session,
     client: Client,
@@ -41,7 +41,7 @@ pub(crate) fn uninstall(
     let edit = settings.without(client)?;
     if !dry_run {
         if client == Client::Codex {
-            // First: where the hooks stand says which trust is of them.
+            // Before the settings change: the position of each hook in them is its key in Codex's trust.
             let distrust = Distrust::of(&settings, session.home());
             distrust.map_or(Ok(()), |distrust| distrust.write())?;
         }

@@ -30,8 +30,8 @@ impl Install {
     }
 }
 
-/// Installs the server, or says what that would do, and whether git and captures leave the file out. `edited`: what another edit is about to
-/// make of a file.
+/// Installs the server, or returns the edit of a dry run, and whether git and captures ignore the file. `edited`: what another edit is
+/// about to make of the file.
 pub(crate) fn install(
     session: &Session,
     client: Client,

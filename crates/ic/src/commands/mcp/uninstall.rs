@@ -26,7 +26,7 @@ impl Uninstall {
     }
 }
 
-/// Uninstalls the server, or says what that would do.
+/// Uninstalls the server, or returns the edit of a dry run.
 pub(crate) fn uninstall(session: &Session, client: Client, place: &Place, dry_run: bool) -> Result<Edit> {
     let servers = Servers::read(&place.file(session, client.servers())?, client, None)?;
     let edit = servers.without()?;

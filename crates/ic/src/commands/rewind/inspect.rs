@@ -17,7 +17,7 @@ use crate::views::rewind::database::RewindInspectJson;
   ic rewind inspect app.db --write                          # into .ic.yaml
   ic rewind inspect app.db --json | jq '.tables[] | {name, order_candidates}'")]
 pub(crate) struct Inspect {
-    /// The database
+    /// The database, a SQLite file
     database: PathBuf,
     /// Add the proposal to .ic.yaml, if it has no section `rewind`
     #[arg(long)]
@@ -46,9 +46,9 @@ impl Inspect {
             _ => None,
         };
         let record = RewindInspectJson::new(&database, &inspection, written.as_deref());
-        // Names of tables and columns are whatever their database says.
+        // Names of tables and columns come from the database, and may contain escape sequences.
         session.output.record(&record, || crate::text::visible(text.as_bytes()))?;
-        // What cannot be written because nothing can be proposed is a no.
+        // Exit 1 if there was nothing to propose, and so nothing was written.
         Ok(if self.write && written.is_none() { Exit::No } else { Exit::Done })
     }
 }

@@ -15,6 +15,7 @@ impl List {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let mut all = ic_rows::list(&kernel)?;
+        // The query returns them newest first.
         all.reverse();
         let records: Vec<RewindJson> = all.iter().map(RewindJson::from).collect();
         let now = kernel.context.now();

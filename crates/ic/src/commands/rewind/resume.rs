@@ -15,7 +15,7 @@ Exit 4 when a stage failed again: the output names it, and what is left.")]
 pub(crate) struct Resume {
     /// The rewind: an id, or the end of one
     id: String,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -24,6 +24,7 @@ impl Resume {
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel()?;
         let needs_it = ic_rows::needs_configuration(&ic_rows::show(&kernel, Some(&self.id))?);
+        // A rewind brings its own configuration along: a broken .ic.yaml stops it only if the remaining stages read that file.
         let settings = match session.checkpoint_settings(&kernel) {
             Err(error) if !needs_it && error.code() == Code::InvalidConfig => {
                 session.default_settings(&kernel)

@@ -18,7 +18,7 @@ pub(crate) struct Targets {
     /// Only tasks whose first scope column has this value
     #[arg(long, value_name = "ID")]
     scope_id: Option<String>,
-    /// At most N
+    /// Print at most N tasks
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
 }

@@ -15,7 +15,7 @@ use crate::views::rewind::preview::RewindPreviewJson;
 #[command(after_help = "Examples:
   ic rewind to T-12 --dry-run
   ic rewind to T-12 --yes
-  ic rewind to T-12 --no-git --yes              # the tree stays as it is
+  ic rewind to T-12 --no-git --yes              # the tree stays
   ic rewind to $checkpoint --scope thread_id=42 --yes
   ic rewind undo 3f9a12c4 --yes                 # the rows are restored exactly
 
@@ -29,13 +29,13 @@ pub(crate) struct To {
     /// Show the plan and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Leave the tree as it is, even if the task has a commit
+    /// Leave the tree unchanged, even if the task has a commit
     #[arg(long)]
     no_git: bool,
     /// Overwrite local changes; a checkpoint keeps them
     #[arg(long)]
     force: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ fn pair(text: &str) -> std::result::Result<(String, String), String> {
 }
 
 impl To {
-    /// Shows what would be done and asks on a terminal; elsewhere it needs `--yes`.
+    /// Rewinds. Without `--yes` it first shows the plan and asks; without a terminal it is refused.
     pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
         let kernel = session.kernel_to_change(self.door.as_deref())?;
         let config = session.config(&kernel.project.root)?.config;

@@ -20,7 +20,7 @@ pub(crate) struct Undo {
     /// Show the rows to restore and the conflicts, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }

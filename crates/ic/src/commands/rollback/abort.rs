@@ -17,13 +17,13 @@ use crate::text::shell_word;
 pub(crate) struct Abort {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     id: String,
-    /// Why
+    /// The reason, recorded with the abort
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Show what would be restored or refused, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -40,11 +40,12 @@ impl Abort {
             return show_preview(session, &preview()?);
         }
         if !self.yes {
-            // Where nothing is left, a yes would not help.
+            // Checked first: if nothing is left to abort, a yes would not help.
             ic_rollback::require_unfinished(&session.kernel_to_change(None)?, &self.id)?;
         }
         let look = format!("ic rollback abort {} --dry-run", shell_word(&self.id));
-        // What cannot be looked at may still be aborted: a restore that was interrupted is finished first, and steps fail one by one.
+        // A failed preview is shown, and the abort may still succeed: it first finishes a restore that was interrupted, and its steps fail
+        // one by one.
         let text = || {
             let in_the_way = match preview() {
                 Ok(preview) if preview.refusals.is_empty() => {

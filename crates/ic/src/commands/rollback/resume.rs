@@ -28,7 +28,7 @@ Exit 4 when a step fails again.")]
 pub(crate) struct Resume {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     id: String,
-    /// Skip the step that failed, and leave it as it is
+    /// Skip the step that failed
     #[arg(long)]
     skip_step: bool,
     /// Skip the outside effect of this step; needs --reason. Repeatable
@@ -42,7 +42,7 @@ pub(crate) struct Resume {
     /// Show what is left to do, and what would stop it again; change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -62,7 +62,7 @@ impl Resume {
             return self.look(session, &request);
         }
         if !self.yes {
-            // Where nothing is left, a yes would not help.
+            // Checked first: if nothing is left to resume, a yes would not help.
             ic_rollback::require_unfinished(&session.kernel_to_change(None)?, &self.id)?;
         }
         let look = format!("ic rollback resume {} --dry-run", shell_word(&self.id));
@@ -83,7 +83,7 @@ impl Resume {
         Ok(if is_whole { Exit::Done } else { Exit::Partly })
     }
 
-    /// It begins whatever is in the way, so a look ends well; what would stop it again is told.
+    /// The dry run. It exits with 0, because the real call begins in any case; the output names what would stop it again.
     fn look(&self, session: &mut Session, request: &ResumeRequest<'_>) -> Result<Exit> {
         let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;

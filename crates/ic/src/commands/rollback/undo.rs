@@ -9,7 +9,7 @@ use crate::text::shell_word;
 /// Undo a rollback: restore the run, its artifacts and skips, files, git's state and rows.
 ///
 /// It is possible only while the run has no new work (reads and late reports do not count) and the tree is as the
-/// rollback left it. No dispatch and no agent is revived. Meanwhile the run is closed; after a failure or a crash,
+/// rollback left it. No dispatch and no agent is revived. In the meantime the run is closed; after a failure or a crash,
 /// repeat the call or run ic rollback resume.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -22,7 +22,7 @@ Exit 1 when something happened since: it is named, and nothing changes. Exit 4 w
 pub(crate) struct Undo {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     pub(crate) id: String,
-    /// Why
+    /// The reason, recorded with the undo
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
     /// Undo the rest although undone effects are not made again
@@ -34,7 +34,7 @@ pub(crate) struct Undo {
     /// Refuse any plan but this `undo_plan_hash` of a dry run
     #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     pub(crate) expect_plan: Option<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -44,7 +44,7 @@ impl Undo {
         self.explained(session, |error| error)
     }
 
-    /// The same, where the caller has more to say of a refusal.
+    /// As [`Self::run`], for a caller that adds to a refusal.
     pub(crate) fn explained(
         &self,
         session: &mut Session,
@@ -80,14 +80,14 @@ impl Undo {
         }
         let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
-        // Nothing else is done than what was shown.
+        // The plan was shown; a plan that has changed since is refused.
         let request = UndoRequest { expect_plan: shown.as_deref().or(request.expect_plan), ..request };
         let undone = ic_rollback::undo(&kernel, &settings, &request, &watch()?).map_err(&explain)?;
         finish(session, &kernel, &undone)
     }
 }
 
-/// The first refusal is what the real call would answer.
+/// Explains the first refusal, which is the error of the real call.
 fn explained_all(refusals: Vec<Refusal>, explain: impl Fn(Diagnosis) -> Diagnosis) -> Vec<Refusal> {
     let mut all = refusals.into_iter();
     let first = all.next().map(|first| Refusal { error: explain(first.error), ..first });

@@ -22,7 +22,7 @@ use crate::views::cancel::CancelJson;
 pub(crate) struct Cancel {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// Why
+    /// The reason, recorded with the cancellation
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// End the running steps of its workflow

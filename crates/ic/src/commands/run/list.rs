@@ -16,7 +16,7 @@ use crate::views::run::RunJson;
   ic run list --before \"$first_id\"      # the previous page
   ic run list --json | jq -r '.[] | [.short_id, .phase, .goal] | @tsv'")]
 pub(crate) struct List {
-    /// Only active runs
+    /// Only runs that are active
     #[arg(long)]
     active: bool,
     /// Only runs of this project (its directory may be deleted)
@@ -44,6 +44,7 @@ impl List {
             };
             run::list(snapshot, &filter)
         })?;
+        // The query returns the newest ones, newest first.
         runs.reverse();
         let records: Vec<RunJson> = runs.iter().map(RunJson::from).collect();
         let now = kernel.context.now();

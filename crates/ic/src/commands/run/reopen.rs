@@ -15,7 +15,7 @@ use crate::views::cancel::ReopenJson;
 pub(crate) struct Reopen {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// Why
+    /// The reason, recorded with the reopening
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]

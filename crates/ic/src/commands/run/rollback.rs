@@ -41,7 +41,7 @@ pub(crate) struct Rollback {
     /// The point to go back to: dispatch:ID, step:NAME, phase:P, checkpoint:ID or created
     #[arg(long, value_name = "POINT", conflicts_with = "to_phase")]
     to: Option<String>,
-    /// Why
+    /// The reason, recorded with the rollback
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Roll back what was done in that phase too
@@ -101,7 +101,7 @@ impl Rollback {
         Rolling { request, yes: self.yes }.go(session, &kernel, &settings)
     }
 
-    /// Whether it only asks. Errors: `usage` where it is asked and told at once.
+    /// Whether only the code report is asked for. Errors: `usage` if `code` is combined with another layer.
     fn asks_for_code(&self) -> Result<bool> {
         match self.layer.iter().filter(|layer| **layer == Layer::Code).count() {
             0 => Ok(false),

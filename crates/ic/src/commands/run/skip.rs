@@ -17,7 +17,7 @@ pub(crate) struct Skip {
     run: String,
     /// The phase, a later one but not the last
     phase: String,
-    /// Why
+    /// The reason, recorded with the skip
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::views::session::SessionJson;
   ic session attach 7f3a9c21                        # in the agent's own shell
   ic session attach 7f3a9c21 --session 3f9a12c4")]
 pub(crate) struct Attach {
-    /// The run
+    /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// The session: its id, the end of it, or the client's id [default: the one of this shell]
     #[arg(long, value_name = "SESSION")]

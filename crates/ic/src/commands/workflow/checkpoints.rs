@@ -21,7 +21,7 @@ pub(crate) struct Checkpoints {
     /// Those of all runs of this workflow
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
-    /// Include pruned checkpoints
+    /// Include pruned checkpoints, whose content is gone
     #[arg(long)]
     pruned: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Checkpoints {
 impl Checkpoints {
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         input::optional_label("--workflow", self.workflow.as_deref())?;
-        // Seed 000 names these verbs here; a run is never called so.
+        // These are verbs of `ic checkpoint`, and no run has such a name: the person looks for them in the wrong place.
         if let Some(verb) =
             self.run.as_deref().filter(|word| matches!(*word, "prune" | "list" | "create" | "info"))
         {
@@ -53,7 +53,7 @@ impl Checkpoints {
             (None, None) => Some(ic_workflow::show(&kernel, ic_workflow::last(&kernel)?.as_str())?.run_id),
         };
         let filter = Filter {
-            // A run's checkpoints may lie in another tree than the caller's.
+            // The checkpoints of a run may be of another tree than the caller's.
             root: if run.is_some() { None } else { Some(&workspace.root) },
             run_id: run.as_ref(),
             workflow: self.workflow.as_deref(),

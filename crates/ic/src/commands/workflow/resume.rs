@@ -50,7 +50,7 @@ impl Resume {
         {
             return Ok(Exit::No);
         }
-        // What was asked for and is done now exits as `workflow rollback` does.
+        // A rollback that a person asked for exits as `workflow rollback` does; one after a failure, as the failed workflow.
         let is_asked_for = ic_workflow::is_rolling_back(&kernel, &self.run)?
             && !ic_workflow::is_rolling_back_a_failure(&kernel, &self.run)?;
         let rolled_back = if is_asked_for { Exit::Done } else { Exit::No };
@@ -60,7 +60,7 @@ impl Resume {
     }
 }
 
-/// Whether a step failed, or was left in its middle.
+/// Whether a step failed, or was interrupted.
 fn has_failed(report: &Report) -> bool {
     let is_bad = |state| matches!(state, StepState::Failed | StepState::Interrupted | StepState::Running);
     report.steps.iter().any(|step| is_bad(step.state))

@@ -50,17 +50,17 @@ pub(crate) struct Rollback {
     /// Refuse any plan but this `plan_hash` of a dry run
     #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
 
-/// Where a rollback goes back to.
+/// The point that a rollback goes back to.
 enum Aim {
-    /// To before the first step.
+    /// Before the first step.
     LayeredRollback,
     To(CheckpointId),
-    /// Nobody chose.
+    /// The person chose none, so nothing is done.
     Nowhere,
 }
 
@@ -94,7 +94,7 @@ impl Rollback {
         }
         let mut overrides = overrides.clone();
         if !self.yes {
-            // What cannot be done at all is refused for its own reason: a yes would not help.
+            // The preview comes before the question: what would be refused is refused for its own reason, because a yes would not help.
             let preview = preview()?;
             if refusal(&preview).is_some() {
                 return show(session, &preview);
@@ -105,7 +105,7 @@ impl Rollback {
             if !session.confirm(false, &Question { does: DOES, look: Some(&look), asks }, text)? {
                 return Ok(Exit::No);
             }
-            // Nothing else is done than what was shown.
+            // The plan was shown; a plan that has changed since is refused.
             if let Would::Begin(plan) = &preview.would {
                 overrides.expect_plan = Some(plan.whole.rollback.plan_hash.clone());
             }
@@ -113,7 +113,7 @@ impl Rollback {
         go(session, &kernel, &run, &overrides, ic_workflow::rollback, Exit::Done)
     }
 
-    /// Errors: `invalid_value` for `partial` with a point: it names its own, the step that failed.
+    /// Errors: `invalid_value` for `partial` with a point, because `partial` has a point of its own: the failed step.
     fn require_fitting_strategy(&self) -> Result<()> {
         if !(self.latest || self.id.is_some()) || !matches!(self.strategy, Some(Strategy::Partial)) {
             return Ok(());
@@ -125,7 +125,7 @@ impl Rollback {
         .hint("leave out one of them"))
     }
 
-    /// What was said, else what a person chooses. Where nobody can choose, or need not, all of it is meant.
+    /// The point that the flags name, else the one that a person chooses. If no question is asked, the whole workflow.
     fn aim(&self, session: &Session, kernel: &Kernel, run: &str) -> Result<Aim> {
         if let Some(id) = &self.id {
             return ic_workflow::point(kernel, run, id).map(|point| Aim::To(point.checkpoint.id));
@@ -135,7 +135,7 @@ impl Rollback {
         }
         let is_partial = matches!(self.strategy, Some(Strategy::Partial));
         let is_said = self.dry_run || self.yes || is_partial;
-        // A rollback that was begun goes on to where it went: there is nothing to choose.
+        // An unfinished rollback resumes to the point that it has, so there is nothing to choose.
         if is_said || !session.can_ask() || ic_workflow::is_rolling_back(kernel, run)? {
             return Ok(Aim::LayeredRollback);
         }
@@ -156,7 +156,7 @@ fn show(session: &mut Session, preview: &Preview) -> Result<Exit> {
     Ok(refusal(preview).map_or(Exit::Done, |refusal| Exit::from(refusal.error.kind())))
 }
 
-/// Why the rollback would be refused.
+/// The error that the real call would end with; `None` if it would begin.
 fn refusal(preview: &Preview) -> Option<&Refusal> {
     match &preview.would {
         Would::Begin(plan) => plan.whole.refusals.first(),
@@ -164,7 +164,7 @@ fn refusal(preview: &Preview) -> Option<&Refusal> {
     }
 }
 
-/// Errors: `no_checkpoint` if no step that stands has one.
+/// The newest checkpoint before a step that is not rolled back. Errors: `no_checkpoint`.
 fn latest(points: &[Point]) -> Result<CheckpointId> {
     points.first().map(|point| point.checkpoint.id.clone()).ok_or_else(|| {
         Diagnosis::new(Code::NoCheckpoint, "No checkpoint from before a step of this workflow is kept.")

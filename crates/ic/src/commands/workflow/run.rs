@@ -27,7 +27,7 @@ use crate::views::workflow::plan::WorkflowPlanJson;
 Exit 0: completed. 1: a step failed, and the workflow stopped or was rolled back. 4: the rollback is not finished; ic
 workflow resume RUN resumes it. docs/WORKFLOWS.md is a tutorial.")]
 pub(crate) struct Start {
-    /// The workflow's file
+    /// The file that describes the workflow
     file: PathBuf,
     /// Show what would run, and change nothing
     #[arg(long)]
@@ -51,7 +51,7 @@ impl Start {
         }
         let setup = setup(&kernel, &settings, &config);
         let overrides = self.choices.overrides(signals::interrupted()?);
-        // Before anything is printed: what is refused says nothing of what it would do.
+        // Before the warnings are printed: a workflow that is refused has none.
         ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
         let mut watch = Watch::new(session);
         if !coverage.is_complete() {

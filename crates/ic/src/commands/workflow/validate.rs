@@ -15,7 +15,7 @@ use crate::views::workflow::plan::WorkflowPlanJson;
 
 Exit 3 when the file is not valid: the error names line and column.")]
 pub(crate) struct Validate {
-    /// The workflow's file
+    /// The file that describes the workflow
     file: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What a person sees while a workflow runs: its steps, what they say, what is undone. A pipe sees only warnings.
+//! Shows a running workflow on the terminal: its steps, their output, what is undone. Without a terminal, only warnings are printed.
 
 use std::io::{IsTerminal, Write};
 
@@ -12,22 +12,23 @@ use crate::session::Session;
 use crate::text::{plain, style};
 use crate::views;
 
-/// Watches a workflow on the terminal.
+/// Prints the progress of a workflow.
 pub(crate) struct Watch {
     shows: bool,
     warns: bool,
     can_ask: bool,
-    /// Whether the last thing that was shown of a step's output ended its line.
+    /// Whether the output that was printed last ended its line.
     at_line_start: bool,
-    /// Whether a line says what is being undone, until it is.
+    /// Whether the last line names the effect that is being undone, and will be replaced.
     is_undoing: bool,
     warnings: Vec<Warning>,
-    /// The step whose error was told when it was asked what to do about it.
+    /// The step whose error was printed with the question about a rollback.
     told: Option<String>,
 }
 
 impl Watch {
     pub(crate) fn new(session: &Session) -> Self {
+        // Progress rewrites its line, which only a terminal can do; warnings also go to a pipe.
         let shows = session.shows_progress() && std::io::stderr().is_terminal();
         let (warns, can_ask) = (session.shows_progress(), session.can_ask());
         Self {
@@ -41,12 +42,12 @@ impl Watch {
         }
     }
 
-    /// The warnings so far.
+    /// The warnings that were given so far.
     pub(crate) fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// The report as a person reads it who watched: an error that was told is not told again.
+    /// The report without an error that the question has already shown.
     pub(crate) fn unsaid(&self, report: &Report) -> Report {
         let mut report = report.clone();
         let told = report.steps.iter_mut().filter(|step| Some(&step.id) == self.told.as_ref());
@@ -54,25 +55,25 @@ impl Watch {
         report
     }
 
-    /// Shows a line of progress.
+    /// Prints a line of progress, if a terminal shows it.
     fn line(&mut self, text: &str) {
         if self.shows {
             self.say(text);
         }
     }
 
-    /// Removes the line that says what is being undone.
+    /// Removes the line about the effect that is being undone.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_undoing) {
             let _ = write!(anstream::stderr(), "\r\u{1b}[2K");
         }
     }
 
-    /// Writes a line, after what a step left unfinished.
+    /// Prints a line, after ending an unfinished line of a step's output.
     fn say(&mut self, text: &str) {
         self.clear();
         let start = if self.at_line_start { "" } else { "\n" };
-        // With the terminal gone there is nobody to tell.
+        // If the terminal was closed, the line is lost.
         let _ = writeln!(anstream::stderr(), "{start}{text}");
         self.at_line_start = true;
     }
@@ -93,7 +94,7 @@ impl Sink for Watch {
     }
 
     fn ended(&mut self, compensation: &Compensation) {
-        // The report names each; it is read where this is, if both go to the terminal.
+        // The report names each effect. If it goes to this terminal too, a line here would repeat it.
         if std::io::stdout().is_terminal() {
             self.clear();
         } else {

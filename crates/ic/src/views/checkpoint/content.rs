@@ -1,4 +1,4 @@
-//! What a checkpoint holds, and what changed between two.
+//! The content of a checkpoint, and the differences of two.
 
 use std::collections::HashSet;
 
@@ -12,34 +12,34 @@ use crate::views::PathJson;
 use crate::views::shared::SkippedJson;
 
 shape! {
-    /// A changed path.
+    /// A path that changed, and how.
     pub(crate) struct ChangeJson from (path: &[u8], change: &str) {
         #[serde(flatten)]
         path: PathJson = path_from_bytes(path).as_path().into(),
-        /// added, modified, deleted, mode, attributes or type.
+        /// The kind of change: added, modified, deleted, mode, attributes or type.
         change: String as ic_checkpoint::diff::Change = change.to_owned(),
     }
 
-    /// What a checkpoint holds at a path.
+    /// A path in a checkpoint, and its content.
     pub(crate) struct FileJson {
         #[serde(flatten)]
         path: PathJson,
         /// file, symlink or directory.
         #[cfg_attr(test, schemars(extend("enum" = ["file", "symlink", "directory"])))]
         kind: &'static str,
-        /// Permission bits in octal.
+        /// Permission bits in octal, of a file or directory.
         mode: Option<String>,
         size: Option<u64>,
         sha256: Option<String>,
-        /// Where a symlink points.
+        /// The target of a symlink.
         #[serde(skip_serializing_if = "Option::is_none")]
         target: Option<String>,
-        /// Its content was purged, or lost: it cannot be restored. Left out where it is there.
+        /// Whether its content was purged or lost, so that it cannot be restored. Left out if it was not.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         purged: bool,
     }
 
-    /// What differs between two checkpoints, or between one and the working tree.
+    /// The differences of two checkpoints, or of one and the working tree.
     pub(crate) struct DiffJson from (
         older: &Checkpoint,
         newer: Option<&Checkpoint>,
@@ -49,26 +49,26 @@ shape! {
     ) where
         changed = differences.iter().filter_map(|one| Some((&one.path, one.change()?)));
     {
-        /// The checkpoint that is compared.
+        /// The older checkpoint of the two.
         from_checkpoint_id: String = older.id.to_string(),
-        /// The other one; null for the working tree.
+        /// The newer one; null for the working tree.
         to_checkpoint_id: Option<String> = newer.map(|newer| newer.id.to_string()),
         changes: Vec<ChangeJson> =
             changed.map(|(path, change)| ChangeJson::new(path, change.as_str())).collect(),
-        /// Paths that were asked for and that neither side has content of.
+        /// Requested paths that cannot be compared: neither side has their content.
         skipped: Vec<SkippedJson> =
             skipped.iter().map(|(path, reason)| SkippedJson::new(path, reason.clone())).collect(),
-        /// The changes as a patch, with control characters made visible; left out where it was not asked for.
+        /// The changes as a patch, with control characters escaped; left out if it was not asked for.
         #[serde(skip_serializing_if = "Option::is_none")]
         patch: Option<PatchJson> = patch,
     }
 
-    /// A patch, up to so many bytes as were asked for.
+    /// A patch, up to the number of bytes that was asked for.
     pub(crate) struct PatchJson {
         text: String,
-        /// The path in whose changes it was cut; null: it is whole.
+        /// The path within whose changes it was cut; null if it is whole.
         cut_path: Option<String>,
-        /// How many changed paths are not in it, or not whole.
+        /// The number of changed paths that are missing in it, or cut.
         cut_count: usize,
     }
 }
@@ -79,7 +79,7 @@ impl PatchJson {
         Self { text, cut_path, cut_count: cut.map_or(0, |(_, count)| count) }
     }
 
-    /// As a text.
+    /// The patch for people; if it was cut, its last line says so.
     pub(crate) fn text(&self) -> String {
         match &self.cut_path {
             None => self.text.clone(),
@@ -92,7 +92,7 @@ impl PatchJson {
 }
 
 impl FileJson {
-    /// What is at a path; `None` for a name that was left out. `purged`: contents that are gone.
+    /// The entry of a path; `None` for a name that was left out. `purged`: hashes of contents that are gone.
     pub(crate) fn new(path: &[u8], state: &State, purged: &HashSet<Hash>) -> Option<Self> {
         let path = PathJson::from(path_from_bytes(path).as_path());
         let (mode, size, sha256, target) = (None, None, None, None);
@@ -117,7 +117,7 @@ impl FileJson {
 }
 
 impl FileJson {
-    /// As a line of a table.
+    /// The entry as a row of a table.
     pub(crate) fn cells(&self) -> Vec<Cell> {
         let path = match &self.target {
             Some(target) => format!("{} -> {target}", self.path.path),
@@ -133,7 +133,7 @@ impl FileJson {
     }
 }
 
-/// What a checkpoint holds, one a line.
+/// The files of a checkpoint, one a line.
 pub(crate) fn files(files: &[FileJson]) -> String {
     let mut table = Table::new(&["MODE", "SIZE", "SHA-256", "PATH"]);
     for file in files {

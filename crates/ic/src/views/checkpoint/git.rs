@@ -1,4 +1,4 @@
-//! What a restore does about git's state.
+//! The changes of git's state by a restore.
 
 use ic_checkpoint::git::Moved;
 use ic_worktree::GitRestore;
@@ -6,7 +6,7 @@ use ic_worktree::GitRestore;
 use crate::text::{plain, style, styled};
 
 shape! {
-    /// What a restore does about git.
+    /// The changes of git's state by a restore, planned or done.
     pub(crate) struct GitRestoreJson from git: &GitRestore where
         moved = git.plan.refs.iter().map(MovedJson::from);
     {
@@ -14,22 +14,22 @@ shape! {
             git.target.branch.as_ref().map(|name| String::from_utf8_lossy(&name.0).into_owned()),
         head: Option<String> = git.target.head.clone(),
         moved: Vec<MovedJson> = moved.collect(),
-        /// Whether HEAD goes to another branch or commit of its own.
+        /// Whether HEAD moves to another branch, or to a commit without one.
         moves_head: bool = git.plan.head,
         /// Whether the index changes.
         moves_index: bool = git.plan.index,
         /// Whether the stash changes.
         moves_stash: bool = git.plan.stash,
-        /// Below which refs the tips of what moved stay; null where none is kept.
+        /// The prefix of the refs that keep the former tips; null if none is kept.
         kept_below: Option<String> = git.kept_below.clone(),
     }
 
     /// A branch that is made, moved or removed.
     struct MovedJson from moved: &Moved {
         r#ref: String = String::from_utf8_lossy(&moved.name).into_owned(),
-        /// Where it was; null if it is made.
+        /// Its commit before; null if it is created.
         from_sha: Option<String> = moved.from.clone(),
-        /// Where it goes; null if it is removed.
+        /// Its commit afterwards; null if it is removed.
         to_sha: Option<String> = moved.to.clone(),
     }
 }
@@ -42,7 +42,7 @@ pub(crate) fn git_lines(restore: &GitRestore) -> String {
     out + &kept(restore)
 }
 
-/// Where the tips of what moved are kept; empty where none is.
+/// A line about the refs that keep the former tips; empty if none is kept.
 pub(crate) fn kept(git: &GitRestore) -> String {
     let what = match (git.keeps_branches(), git.keeps_stash()) {
         (true, true) => "the old branches and the stash are kept",

@@ -1,4 +1,4 @@
-//! What a restore does.
+//! The plan and the outcome of a restore.
 
 use std::sync::atomic::Ordering;
 
@@ -16,45 +16,45 @@ use crate::views::checkpoint::{SHOWN, capturing, section, text};
 use crate::views::shared::{RefusalJson, SkippedJson, WarningJson};
 
 shape! {
-    /// What a restore did, or would do.
+    /// A restore, planned or done.
     pub(crate) struct RestoreJson from report: &Report where
         because = |(path, reason): &(PathText, String)| SkippedJson::new(&path.0, reason.clone());
     {
         checkpoint_id: String = report.target.id.to_string(),
-        /// The restore that is undone or redone; left out where neither is.
+        /// The restore that is undone or redone; left out if this is neither.
         #[serde(skip_serializing_if = "Option::is_none")]
         of_restore: Option<OfRestoreJson> =
             report.of_restore.as_ref().map(|restore| OfRestoreJson::new(restore, report)),
-        /// What was about to change; null where nothing was written.
+        /// The safety checkpoint, with the content before; null if nothing was written.
         safety_checkpoint_id: Option<String> = report.safety_id.as_ref().map(ToString::to_string),
-        /// What the restore left.
+        /// The checkpoint of the tree after the restore.
         restored_checkpoint_id: Option<String> = report.restored_id.as_ref().map(ToString::to_string),
         dry_run: bool = report.dry_run,
         /// full, partial, files-only or git-only.
         strategy: &'static str as ic_checkpoint::restore::Strategy = report.strategy.as_str(),
-        /// restored, partial (a path could not be changed, or one that the checkpoint holds stays as it is), planned or `up_to_date`.
+        /// restored, partial (a path could not be changed, or one of the checkpoint is skipped), planned or `up_to_date`.
         status: &'static str as ic_worktree::Status = report.status.as_str(),
         /// The hash of the plan, for --expect-plan.
         plan_hash: String = report.plan_hash.clone(),
         changes: Vec<RestoreChangeJson> = report.plan.steps.iter().map(RestoreChangeJson::from).collect(),
         conflicts: Vec<SkippedJson> =
             report.conflicts.iter().map(|one| SkippedJson::new(&one.path.0, one.reason.clone())).collect(),
-        /// Paths that are left alone, and paths that cannot be compared with the checkpoint.
+        /// Paths that are skipped, or that cannot be compared with the checkpoint.
         skipped: Vec<SkippedJson> =
             report.plan.skipped.iter().chain(&report.not_compared).map(because).collect(),
-        /// What the checkpoint's tree had at a path and a restore cannot restore.
+        /// What the checkpoint had at a path and a restore cannot make.
         not_kept: Vec<SkippedJson> = report.plan.not_kept.iter().map(because).collect(),
         failed: Vec<FailedJson> = report.failed.iter().map(FailedJson::from).collect(),
-        /// What is not as the checkpoint has it after the restore, though nothing above says so: others worked meanwhile, or a branch is left
-        /// to another work tree. Git's state is named `.git`.
+        /// Other differences from the checkpoint after the restore: others worked at the same time, or a branch is checked out in another
+        /// work tree. Git's state is named `.git`.
         differs: Vec<SkippedJson> = report.differs.iter().map(because).collect(),
-        /// Other work trees that were made or removed since, or that the checkpoint holds files of: places of their own, which stay as they are.
+        /// Other work trees that were made or removed since, or that the checkpoint has files of; they are not changed.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         work_trees: Vec<SkippedJson> = report.work_trees.iter().map(because).collect(),
-        /// Repositories of which files go back and history stays, with the command that moves it: the exit is 4.
+        /// Repositories whose files are restored and whose history is not, with the command that moves it; the exit is 4.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         repositories: Vec<SkippedJson> = report.repositories.iter().map(because).collect(),
-        /// Of a dry run: why the real call would be refused; left out if it would not be.
+        /// In a dry run, the refusal of the real call; left out if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         refusal: Option<RefusalJson> = report.refusal.as_ref().map(RefusalJson::from),
         git: Option<GitRestoreJson> = report.git.as_ref().map(GitRestoreJson::from),
@@ -65,7 +65,7 @@ shape! {
     /// A restore that is undone or redone.
     struct OfRestoreJson from (restore: &Restore, report: &Report) {
         id: String = restore.id.to_string(),
-        /// The checkpoint that it restored.
+        /// The checkpoint that it restored the tree to.
         checkpoint_id: String = restore.target_id.to_string(),
         /// The run of that checkpoint; null if it belongs to none.
         run_id: Option<String> = report.target.link.run_id.as_ref().map(ToString::to_string),
@@ -79,7 +79,7 @@ shape! {
         path: PathJson = (&step.path).into(),
         /// create, modify, delete, chmod, attributes, link or replace.
         change: &'static str as ic_checkpoint::restore::plan::Action = step.action.as_str(),
-        /// Whether only the safety checkpoint holds what stands there now.
+        /// Whether only the safety checkpoint has the content that is there now.
         uncaptured: bool = step.uncaptured,
     }
 
@@ -91,7 +91,7 @@ shape! {
     }
 }
 
-/// How far a restore is.
+/// The progress of a restore, in one line.
 pub(crate) fn restoring(watch: &Watch) -> String {
     match watch.apply.done.load(Ordering::Relaxed) {
         0 => capturing(&watch.capture),
@@ -99,7 +99,7 @@ pub(crate) fn restoring(watch: &Watch) -> String {
     }
 }
 
-/// Which restore is undone or made again: it need not be what was done last here.
+/// The restore that is undone or redone, which need not be the last one here.
 fn of_restore(report: &Report) -> String {
     let Some(restore) = &report.of_restore else { return String::new() };
     let run = report.target.link.run_id.as_ref();
@@ -111,7 +111,7 @@ fn of_restore(report: &Report) -> String {
     )
 }
 
-/// What a restore did, or would do.
+/// A restore, planned or done, as text.
 pub(crate) fn report(report: &Report) -> String {
     let mut out = of_restore(report) + &of(report);
     let steps = &report.plan.steps;
@@ -171,7 +171,7 @@ pub(crate) fn report(report: &Report) -> String {
     out + &in_the_way(report) + &report.refusal.as_ref().map(refused).unwrap_or_default()
 }
 
-/// What leads on where an undo changed nothing, because it changes no more than its restore did and something came since; else nothing.
+/// The hint for an undo that changes nothing, because the restore changed something else and others changed the tree since; else empty.
 fn in_the_way(report: &Report) -> String {
     let is_kept = report.plan.skipped.iter().any(|(_, why)| why == plan::HOLDS_KEPT);
     if report.of_restore.is_none()
@@ -185,7 +185,7 @@ fn in_the_way(report: &Report) -> String {
     styled(style::DIM, &format!("to replace what is there, too: ic checkpoint restore {id} --yes")) + "\n"
 }
 
-/// The command that brings back what a restore replaced. An undo restores a safety checkpoint, and is not itself undone by another.
+/// The command that restores what a restore replaced. An undo is itself undone by a redo.
 fn way_back(report: &Report, safety: &CheckpointId) -> String {
     let undo = match report.target.kind {
         Kind::Safety => format!("ic checkpoint restore {}", safety.short()),
@@ -194,7 +194,7 @@ fn way_back(report: &Report, safety: &CheckpointId) -> String {
     files_back(report).unwrap_or(undo)
 }
 
-/// The command that brings files alone back, where git's state of before cannot come back: it has content that was purged.
+/// The command that restores only files, if git's former state cannot be restored because a part of it was purged.
 fn files_back(report: &Report) -> Option<String> {
     let safety = report.safety_id.as_ref().filter(|_| report.strategy.has_git())?;
     let is_purged = report.warnings.iter().any(|warning| warning.code == "purged_in_git");
@@ -214,7 +214,7 @@ fn action(action: Action) -> String {
     styled(style, word)
 }
 
-/// What became of a restore, in a line.
+/// The outcome of a restore, in a line.
 pub(crate) fn of(report: &Report) -> String {
     let target = styled(style::STRONG, report.target.id.short());
     let but =

@@ -1,4 +1,4 @@
-//! What pruning removed, what a purge took out, and what verifying found.
+//! The outcomes of pruning, purging and verifying.
 
 use std::path::Path;
 
@@ -17,19 +17,19 @@ use crate::views::checkpoint::bytes;
 use crate::views::shared::WarningJson;
 
 shape! {
-    /// What was pruned.
+    /// The checkpoints that were pruned, and the space that it freed.
     pub(crate) struct PruneJson from pruned: &Pruned {
         dry_run: bool = pruned.dry_run,
-        /// The checkpoints that were (or would be) pruned.
+        /// The ids of the checkpoints that were pruned, or would be.
         checkpoint_ids: Vec<String> =
             pruned.checkpoints.iter().map(|checkpoint| checkpoint.id.to_string()).collect(),
-        /// How many checkpoints are kept.
+        /// The number of checkpoints that stay.
         kept_count: u64 = pruned.kept as u64,
-        /// Objects that nothing needed any more.
+        /// The number of objects that nothing needed any more.
         swept_objects: u64 = pruned.swept.objects,
-        /// How much smaller the store is, in bytes.
+        /// The bytes by which the store's file shrank.
         freed_bytes: u64 = pruned.swept.bytes,
-        /// Why no space was freed, if it could not be.
+        /// The reason why no space was freed, if it could not be.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = pruned.warnings.iter().map(WarningJson::from).collect(),
     }
@@ -38,66 +38,66 @@ shape! {
     pub(crate) struct PurgeJson from purged: &Purged {
         #[serde(flatten)]
         path: PathJson = path_from_bytes(&purged.path).as_path().into(),
-        /// How many objects are gone.
+        /// The number of objects that were removed.
         purged_objects: u64 = purged.objects,
-        /// How many bytes went with them, uncompressed, because no checkpoint needs them; what was pruned before may be among them.
+        /// Their size in bytes, uncompressed. Objects that were pruned earlier, and removed only now, may be among them.
         unneeded_bytes: u64 = purged.unneeded_bytes,
-        /// The checkpoints that held the path.
+        /// The ids of the checkpoints that had the path.
         checkpoint_ids: Vec<String> = purged.checkpoints.iter().map(ToString::to_string).collect(),
-        /// Other paths with the same content, whole where they lie in another root: it is gone there, too.
+        /// Other paths with the same content, which they lose, too; absolute if they are in another root.
         shared: Vec<PathJson> =
             purged.shared.iter().map(|path| path_from_bytes(path).as_path().into()).collect(),
-        /// Git objects that were removed from the content of checkpoints.
+        /// The number of git objects that were removed from the content of checkpoints.
         git_objects: Vec<String> = purged.git_objects.clone(),
-        /// How many git packs were rewritten without them.
+        /// The number of git packs that were rewritten without them.
         git_packs: u64 = purged.packs as u64,
-        /// Refs below refs/ic/ that reached them; they were removed.
+        /// Refs below refs/ic/ that led to them, and were removed.
         removed_refs: Vec<String> = purged.refs.clone(),
-        /// Where the content still is, out of reach of a purge.
+        /// Places that still have the content, which a purge does not reach.
         left: Vec<LeftJson> = purged.left.iter().map(LeftJson::from).collect(),
     }
 
-    /// Content that a purge does not reach.
+    /// A place that still has the content.
     struct LeftJson from left: &Left {
-        /// What has it.
+        /// The kind of the place.
         #[cfg_attr(test, schemars(extend("enum" = ["work_tree", "index", "refs", "reflog", "objects", "remote", "other_paths", "copies", "set_aside", "links", "gone_root", "store"])))]
         place: &'static str = left.place,
         message: String = left.message.clone(),
-        /// What shows it.
+        /// The command that shows the content there.
         command: String = left.command.clone(),
     }
 
-    /// Whether what checkpoints need can be read.
+    /// Whether the content of all checkpoints can be read.
     pub(crate) struct VerifyObjectsJson from verified: &Verified {
         ok: bool = verified.damaged.is_empty() && verified.file.is_empty(),
-        /// How many checkpoints were looked at.
+        /// The number of checkpoints that were checked.
         checkpoint_count: u64 = verified.checkpoints as u64,
-        /// How many objects.
+        /// The number of objects that were checked.
         object_count: u64 = verified.objects,
         damaged: Vec<DamageJson> = verified.damaged.iter().map(DamageJson::from).collect(),
-        /// What SQLite finds wrong with the store's file.
+        /// The errors that SQLite finds in the store's file.
         file: Vec<String> = verified.file.clone(),
-        /// What `--repair` did.
+        /// The outcome of `--repair`; left out without it.
         #[serde(skip_serializing_if = "Option::is_none")]
         repaired: Option<RepairedJson> = None,
     }
 
-    /// What a repair did.
+    /// The outcome of a repair.
     struct RepairedJson from repaired: &Repaired {
-        /// Checkpoints whose content is gone: they are removed.
+        /// Checkpoints that were removed because their content is gone.
         lost_checkpoint_ids: Vec<String> = repaired.lost.iter().map(ToString::to_string).collect(),
         /// Checkpoints that stay without some of their files.
         partial_checkpoint_ids: Vec<String> = repaired.partly.iter().map(ToString::to_string).collect(),
-        /// Objects that are gone.
+        /// The number of objects that are lost.
         lost_objects: u64 = repaired.objects.len() as u64,
-        /// Objects that the working tree still had, and that are stored again.
+        /// The number of objects that the working tree still had, and that were stored again.
         kept_again: u64 = repaired.kept_again as u64,
         /// Restores that cannot be finished or undone any more.
         restore_ids: Vec<String> = repaired.restores.iter().map(ToString::to_string).collect(),
-        /// Where the damaged file is now.
+        /// The path to which the damaged file was moved; null if it was not.
         set_aside: Option<String> =
             repaired.set_aside.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        /// Paths that were purged earlier and whose marks may be lost: until they are purged again, checkpoints keep that content again.
+        /// Paths that were purged and whose marks may be lost: unless they are purged again, checkpoints store their content again.
         purge_again: Vec<PathJson> = repaired.purge_again.iter().map(|path| Path::new(path).into()).collect(),
     }
 
@@ -111,13 +111,13 @@ shape! {
 }
 
 impl VerifyObjectsJson {
-    /// What is so after a repair, and what that did.
+    /// The state after a repair, and its outcome.
     pub(crate) fn repaired(repaired: &Repaired) -> Self {
         Self { repaired: Some(repaired.into()), ..Self::from(&repaired.verified) }
     }
 }
 
-/// What was pruned.
+/// The outcome of pruning, as text.
 pub(crate) fn pruned(pruned: &Pruned) -> String {
     let verb = if pruned.dry_run { "Would prune" } else { "Pruned" };
     let mut out = String::new();
@@ -128,7 +128,7 @@ pub(crate) fn pruned(pruned: &Pruned) -> String {
     let swept = pruned.swept;
     let freed = match (pruned.dry_run, swept.objects, swept.bytes) {
         (true, ..) | (_, 0, 0) => String::new(),
-        // Objects leave their room in a pack that keeps most of the others: none of it is the disk's yet.
+        // Removed objects leave free space inside packs that are still needed: none of it is returned to the disk yet.
         (_, objects, 0) => {
             format!(", {} removed, the store as large as before", counted(count(objects), "object"))
         }
@@ -144,14 +144,14 @@ pub(crate) fn pruned(pruned: &Pruned) -> String {
     out
 }
 
-/// What a purge removed.
+/// The outcome of a purge, as text.
 pub(crate) fn purged(purged: &Purged) -> String {
     let name = path_text(&path_from_bytes(&purged.path));
     let held = counted(purged.checkpoints.len(), "checkpoint");
     let mut out = if purged.checkpoints.is_empty() && purged.packs == 0 && purged.refs.is_empty() {
         format!("No checkpoint of this tree holds {name}.\n")
     } else if purged.objects == 0 && purged.packs == 0 {
-        // Objects that were purged keep their names in checkpoints, so who asks twice is told the same of those.
+        // Checkpoints keep the names of purged objects, so a second purge reports the same ones.
         format!(
             "{name} is in {held} by name alone: its content was gone before, and nothing of it was left to take out of the store.\n"
         )
@@ -163,7 +163,7 @@ pub(crate) fn purged(purged: &Purged) -> String {
         };
         format!("{name} was in {held}; its content ({objects}) is gone from the store{packs}.\n")
     };
-    // It cannot be told whose content it was: the checkpoints that named it are gone.
+    // The checkpoints that named the object are gone, so its path is unknown.
     if purged.unneeded_bytes > 0 {
         out += &format!(
             "  {}  {} that no checkpoint needs, which may be of checkpoints that were pruned\n",
@@ -192,7 +192,7 @@ pub(crate) fn purged(purged: &Purged) -> String {
     out
 }
 
-/// Whether what checkpoints need can be read.
+/// The result of a verification, as text.
 pub(crate) fn verified(verified: &Verified) -> String {
     let mut out = String::new();
     for line in &verified.file {
@@ -226,7 +226,7 @@ fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// What a repair did.
+/// The outcome of a repair, as text.
 pub(crate) fn repaired(repaired: &Repaired) -> String {
     let mut out = String::new();
     let mut line = |what: &str, text: String| {

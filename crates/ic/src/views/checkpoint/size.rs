@@ -1,4 +1,4 @@
-//! How much room the content of checkpoints takes on disk, in words.
+//! The space that the content of checkpoints takes on disk, in words.
 
 use ic_kernel::Kernel;
 use ic_kernel::config::MAX_SIZE;
@@ -6,7 +6,7 @@ use ic_worktree::Settings;
 
 use crate::views::checkpoint::bytes;
 
-/// From here on it is worth a line where nobody asked for it.
+/// From this number of bytes on, other commands mention the size.
 const LARGE: u64 = 100_000_000;
 
 /// The size of a project's store, and the size beyond which checkpoints are pruned.
@@ -16,7 +16,7 @@ pub(crate) struct StoreSize {
 }
 
 impl StoreSize {
-    /// As it is now; the store is not opened. `settings`: `None` where the configuration cannot be read.
+    /// The present size; the store is not opened. `settings`: `None` if the configuration cannot be read.
     pub(crate) fn of(kernel: &Kernel, settings: Option<&Settings>) -> Self {
         let path = ic_worktree::objects_path(kernel.ledger.path());
         let bytes = ic_checkpoint::objects::file_size(&path);
@@ -39,7 +39,7 @@ impl StoreSize {
         }
     }
 
-    /// The same for a store that is large, or larger than it may be.
+    /// The same text, for a store that is large, or larger than its limit.
     pub(crate) fn words_if_large(&self) -> Option<String> {
         let is_beyond = self.limit.is_some_and(|limit| self.bytes > limit);
         (self.bytes >= LARGE || is_beyond).then(|| self.words())

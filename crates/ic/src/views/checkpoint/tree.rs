@@ -1,4 +1,4 @@
-//! Checkpoints as a tree, and as a numbered choice.
+//! Draws checkpoints as a tree, or as a numbered list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use ic_worktree::Shown;
 use super::{about, kind_style, summary};
 use crate::text::{plain, second, style, styled};
 
-/// Checkpoints to choose from, numbered.
+/// A numbered list of checkpoints to choose from.
 pub(crate) fn choice(all: &[Shown]) -> String {
     let lines = all.iter().enumerate().map(|(i, shown)| format!("{:>3}  {}\n", i + 1, node(shown)));
     lines.collect()
 }
 
-/// Checkpoints as a tree: what follows stands below; a branch is indented.
+/// The tree of checkpoints: children are below their parent, and a branch is indented.
 pub(crate) fn tree(all: &[Shown]) -> String {
     if all.is_empty() {
         return "No checkpoints.\n".to_owned();
@@ -27,7 +27,7 @@ pub(crate) fn tree(all: &[Shown]) -> String {
         below.entry(parent).or_default().push(shown);
     }
     let mut out = String::new();
-    // Depth first without recursion: histories are long.
+    // Depth first without recursion, because a history may be thousands of checkpoints deep.
     let mut stack: Vec<(&Shown, String, &str)> =
         below.get(&None).into_iter().flatten().rev().map(|root| (*root, String::new(), "")).collect();
     while let Some((shown, prefix, branch)) = stack.pop() {
@@ -37,7 +37,7 @@ pub(crate) fn tree(all: &[Shown]) -> String {
             "├─" => format!("{prefix}│ "),
             _ => prefix.clone(),
         };
-        // The newest goes on in the same column; older branches are drawn first, beside it.
+        // The newest child continues in the same column; older branches are drawn first, beside it.
         for (i, child) in children.iter().enumerate().rev() {
             let is_last = i + 1 == children.len();
             stack.push((child, inner.clone(), if is_last { "" } else { "├─" }));

@@ -1,4 +1,4 @@
-//! How much of a run can be undone.
+//! The share of a run that can be undone.
 
 use anstyle::Style;
 use ic_base::RunId;
@@ -9,11 +9,11 @@ use crate::text::{Cell, Table, counted, style, styled};
 use crate::views::shared::WarningJson;
 
 shape! {
-    /// How much of a run can be undone.
+    /// The steps of a run with and without a declared undo (`compensation coverage`).
     pub(crate) struct CoverageJson from (run_id: &RunId, report: &CompensationReport) {
         run_id: String = run_id.to_string(),
         steps: Vec<CoveredJson> = report.steps.iter().map(CoveredJson::from).collect(),
-        /// The declared steps among all, 0-100, rounded down; without steps 100.
+        /// The share of steps that declare their undo, 0-100, rounded down; 100 if there are no steps.
         percentage: u8 = report.percentage,
         /// The steps without a declared undo.
         undeclared: Vec<String> = report.undeclared.clone(),
@@ -21,7 +21,7 @@ shape! {
         warnings: Vec<WarningJson> = undeclared(report).iter().map(WarningJson::from).collect(),
     }
 
-    /// What a step declares about its undo.
+    /// A step, and what it declares about its undo.
     struct CoveredJson from (step, coverage): &(String, Coverage) {
         step: String = step.clone(),
         /// compensated, skip, pivot or undeclared.
@@ -30,7 +30,7 @@ shape! {
     }
 }
 
-/// What is to be known of steps that do not say how they are undone.
+/// The warning about steps that do not declare their undo; `None` if all do.
 pub(crate) fn undeclared(report: &CompensationReport) -> Option<Warning> {
     let (undeclared, all) = (&report.undeclared, counted(report.total, "step"));
     let message =
@@ -38,7 +38,7 @@ pub(crate) fn undeclared(report: &CompensationReport) -> Option<Warning> {
     (!report.is_complete()).then_some(Warning { code: "undeclared_steps", message })
 }
 
-/// How much of a run can be undone, step by step.
+/// The steps of a run, one a line, and the share that can be undone.
 pub(crate) fn coverage(run_id: &RunId, report: &CompensationReport) -> String {
     let run = styled(style::STRONG, run_id.short());
     let declared = report.total - report.undeclared.len();

@@ -1,4 +1,4 @@
-//! What became of compensations: what was undone of a run, or would be.
+//! The undo of a run's effects, planned or done.
 
 use ic_rollback::compensation::{Report, Status};
 use ic_saga::{Compensation, State};
@@ -8,54 +8,54 @@ use crate::views::compensation::{action, error, state_style};
 use crate::views::shared::RefusalJson;
 
 shape! {
-    /// What was undone of a run, or would be.
+    /// The undo of a run's effects, planned or done (`compensation run`).
     pub(crate) struct UndoneJson from (report: &Report, resume: Option<&str>) {
         run_id: String = report.run_id.to_string(),
         /// done, stopped, failed or planned.
         status: &'static str as ic_rollback::compensation::Status = report.status.as_str(),
-        /// What was tried, in that order; of a dry run, what would be.
+        /// The compensations that were tried, in that order; in a dry run, those that would be.
         results: Vec<UndoneStepJson> = report.results.iter().map(UndoneStepJson::from).collect(),
-        /// The compensations that were meant and are not undone.
+        /// The compensations that were asked for and are not undone.
         compensations_left: Vec<String> = report.left.iter().map(|one| one.id.to_string()).collect(),
-        /// The step that cannot be undone, and because of which something is left.
+        /// The step that cannot be undone and stops the others.
         held_by: Option<String> = report.pivot.clone(),
-        /// Whether the run stays closed (`rolling_back`) until more is undone.
+        /// Whether the run stays closed (`rolling_back`) until the rest is undone.
         closed: bool = report.is_closed,
-        /// The checkpoint of the tree before files were restored in it; null if none was to be.
+        /// The checkpoint of the tree before files were restored in it; null if none were to be.
         safety_checkpoint_id: Option<String> = report.safety_id.as_ref().map(ToString::to_string),
-        /// The call that resumes with the rest.
+        /// The command that resumes with the rest.
         resume: Option<String> = resume.map(str::to_owned),
-        /// Of a dry run: why the real call would be refused; left out if it would not be.
+        /// In a dry run, the refusal of the real call; left out if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         refusal: Option<RefusalJson> = report.refusal.as_ref().map(RefusalJson::from),
     }
 
-    /// What became of one compensation.
+    /// The outcome of one compensation.
     pub(crate) struct UndoneStepJson from one: &Compensation {
         id: String = one.id.to_string(),
         step: String = one.step.clone(),
         /// exec, file, process, skip, retry or pivot.
         #[cfg_attr(test, schemars(extend("enum" = ic_saga::Action::KINDS)))]
         kind: &'static str = one.action.kind(),
-        /// armed, running or failed where it is not undone yet; skipped: nothing was done about it, as declared.
+        /// armed, running or failed if it is not undone yet; skipped if nothing was done, as declared.
         #[cfg_attr(test, schemars(extend("enum" = ic_saga::State::WORDS[1..])))]
         status: &'static str = one.state.as_str(),
-        /// How often its undo was begun.
+        /// How many attempts at its undo were begun.
         attempts: i64 = one.attempts,
-        /// Why the last attempt failed.
+        /// The error of the last attempt; null if it did not fail.
         error: Option<String> = error(one),
-        /// Why nothing was done about it.
+        /// The reason why nothing was done about it.
         reason: Option<String> = one.last_error.clone().filter(|_| one.state == State::Skipped),
     }
 }
 
-/// The line of an undo while it is under way.
+/// The line about an undo that is running.
 pub(crate) fn begins(one: &Compensation) -> String {
     let again = if one.attempts > 1 { format!(" (attempt {})", one.attempts) } else { String::new() };
     format!("{} {}{again} ...", styled(style::WARN, "undoing"), plain(&one.step))
 }
 
-/// The line of an undo that has ended. Why one failed is told by the report that follows: twice on a screen reads as two failures.
+/// The line about an undo that has ended. Its error is left to the report that follows: printed twice, it would look like two failures.
 pub(crate) fn ended(one: &Compensation) -> String {
     let mut table = Table::headless();
     table.row(match one.state {
@@ -65,7 +65,7 @@ pub(crate) fn ended(one: &Compensation) -> String {
     table.render("")
 }
 
-/// `undone  deploy  ./down.sh`, `failed  deploy  it ended with exit code 3: no such host`.
+/// The outcome as a row: `undone  deploy  ./down.sh`, or `failed  deploy  it ended with exit code 3: no such host`.
 pub(crate) fn result(one: &Compensation) -> Vec<Cell> {
     let why = one.last_error.as_deref().unwrap_or("no reason was recorded");
     let (word, what) = match one.state {
@@ -75,7 +75,7 @@ pub(crate) fn result(one: &Compensation) -> Vec<Cell> {
         State::Failed => ("failed", why.to_owned()),
         State::Registered | State::Armed | State::Running => ("left", action(&one.action)),
     };
-    // As wide as the widest word, so that lines that come one by one stand below each other.
+    // As wide as the widest word, so that lines that are printed one by one line up.
     row(one, &format!("{word:<7}"), &what)
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn row(one: &Compensation, word: &str, what: &str) -> Vec<Cell> {
     ]
 }
 
-/// What was undone, what was not and why, what is left and how to go on.
+/// What was undone, what was not and why, what is left, and the command that resumes.
 pub(crate) fn report(report: &Report, resume: Option<&str>) -> String {
     let run = styled(style::STRONG, report.run_id.short());
     if report.status == Status::Planned {
@@ -146,7 +146,7 @@ pub(crate) fn report(report: &Report, resume: Option<&str>) -> String {
     out
 }
 
-/// Whether an undo failed by itself, rather than by an interrupt.
+/// Whether an undo failed, rather than being interrupted.
 fn has_failed(report: &Report) -> bool {
     report.results.iter().any(|one| one.state == State::Failed)
 }
@@ -176,14 +176,14 @@ fn planned(report: &Report, run: &str) -> String {
     out
 }
 
-/// What is not undone, as it is.
+/// The compensations that are not undone, with their states.
 fn left(report: &Report) -> String {
     let mut table = Table::headless();
     report.left.iter().for_each(|one| table.row(row(one, one.state.as_str(), &action(&one.action))));
     format!("{} ({})\n{}", styled(style::STRONG, "Left"), report.left.len(), table.render(""))
 }
 
-/// Which pivot holds something back, if one does.
+/// A sentence about the pivot that stops others, if one does.
 fn held(report: &Report) -> String {
     report.pivot.as_ref().map_or_else(String::new, |pivot| {
         format!(

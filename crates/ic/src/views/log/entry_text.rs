@@ -1,4 +1,4 @@
-//! What the line of an entry of the log says after its reference.
+//! The text of a log entry after its reference.
 
 use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_point::Listed;
@@ -7,13 +7,13 @@ use ic_point::log::Files;
 use crate::text::{counted, plain};
 use crate::views::rollback::record::where_to;
 
-/// A subagent's work is a part of its prompt's, which stands below it.
+/// The title of a point. A subagent's work is marked, because it is a part of the prompt below it.
 pub(super) fn title(point: &Listed) -> String {
     let mark = if point.is_of_subagent() { "↳ " } else { "" };
     format!("{mark}{}", plain(&point.title))
 }
 
-/// `+2 ~1, 1 commit, pruned`
+/// The facts about a point: `+2 ~1, 1 commit, pruned`.
 pub(super) fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String {
     let files = files.unwrap_or_default();
     let signs = [("+", files.created), ("~", files.modified), ("-", files.deleted)];
@@ -22,20 +22,20 @@ pub(super) fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>
     facts.extend((files.directories > 0).then(|| counted(files.directories, "directory")));
     facts.extend((files.shared > 0).then(|| format!("{} shared", files.shared)));
     facts.extend(commits.filter(|n| *n > 0).map(|n| counted(n, "commit")));
-    // Of a move that stands on a branch the branch says it; work is looked for by itself.
+    // For a rolled-back move the branch says where it belongs; work gets the note, because people look for it alone.
     let is_work = matches!(point.kind, "prompt" | "dispatch" | "step");
     let is_told = point.taken_back_by.is_none() || is_work;
     facts.extend(point.undone().filter(|_| is_told).map(str::to_owned));
     facts.extend(point.is_pruned.then(|| "pruned".to_owned()));
     facts.extend(point.is_at_end.then(|| "files alone".to_owned()));
-    // A line without counts says that nothing changed: where that is not known, it says so.
+    // A line without numbers means that nothing changed, so unknown changes are said to be unknown.
     facts
         .extend((point.kind == "prompt" && point.checkpoint_id.is_none()).then(|| "not captured".to_owned()));
     facts.retain(|fact| !fact.is_empty());
     facts.join(", ")
 }
 
-/// `← dispatch:3f9a12c4: the wrong way`
+/// The rollback, as in `← dispatch:3f9a12c4: the wrong way`.
 pub(super) fn went_back(rollback: &RollbackRecord) -> String {
     let to = match rollback.point() {
         None if rollback.only().is_some() => where_to(rollback),

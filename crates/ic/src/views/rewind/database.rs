@@ -1,4 +1,4 @@
-//! What a database has, what is set up of it, and where a rewind can go.
+//! The layout of a database, its setup, and the tasks that a rewind can go to.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use crate::views::rewind::{lossy_path, scalar};
 shape! {
     /// A task that a rewind can go to.
     pub(crate) struct RewindTargetJson from task: &Task {
-        /// What `ic rewind to` takes.
+        /// The key of the task, as `ic rewind to` takes it.
         task_id: String = task.task_id.clone(),
-        /// Its order, as it is stored: a number or a text.
+        /// Its order, as the database stores it: a number or a text.
         #[cfg_attr(test, schemars(with = "crate::views::ScalarJson"))]
         snapshot_created_at: Value = scalar(&task.created_at),
-        /// Its git commit; null: it has none, or the configuration names no column for it.
+        /// Its git commit; null if it has none, or the configuration names no column for it.
         commit: Option<String> = task.commit.clone(),
-        /// The values of the scope columns, by column: what `ic rewind to --scope K=V` takes. Empty where tasks have no scopes.
+        /// The values of its scope columns, by column, as `ic rewind to --scope K=V` takes them. Empty if tasks have no scopes.
         scope: Map<String, Value> =
             task.scope.iter().map(|(column, value)| (column.clone(), scalar(value))).collect(),
         /// When a checkpoint was made, as its checkpointer wrote it; absent elsewhere.
@@ -37,25 +37,25 @@ shape! {
         namespace: Option<String> = task.described.as_ref().map(|said| said.namespace.clone()),
     }
 
-    /// What was set up.
+    /// The setup of a database (`rewind init`).
     pub(crate) struct RewindInitJson from configured: &Configured {
-        /// devs or langgraph.
+        /// The layout of the database: devs or langgraph.
         #[cfg_attr(test, schemars(extend("enum" = ["devs", "langgraph"])))]
         profile: Value = json!(configured.profile),
         database: String = lossy_path(&configured.database),
         #[serde(skip_serializing_if = "Option::is_none")]
         database_b64: Option<String> = exact(&configured.database),
-        /// The configuration's file, which has the section now.
+        /// The configuration file, which now has the section `rewind`.
         config_file: String = lossy_path(&configured.file),
         #[serde(skip_serializing_if = "Option::is_none")]
         config_file_b64: Option<String> = exact(&configured.file),
-        /// Whether the tables were made, rather than there already.
+        /// Whether the tables were created; false if they existed.
         created: bool = configured.has_made_tables,
-        /// Whether the database is there; a checkpointer makes its own.
+        /// Whether the database exists; a checkpointer creates its own.
         exists: bool = configured.is_there,
     }
 
-    /// What a database has, and how it could be rewound.
+    /// The layout of a database, and a proposal how to rewind it (`rewind inspect`).
     pub(crate) struct RewindInspectJson from (
         database: &Path,
         inspection: &Inspection,
@@ -68,22 +68,22 @@ shape! {
         database_b64: Option<String> = exact(database),
         tables: Vec<InspectedTableJson> = inspection.tables.iter().map(InspectedTableJson::from).collect(),
         foreign_keys: Vec<ForeignKeyJson> = keys.collect(),
-        /// The section `rewind` of a configuration; null if no table has a column that orders its rows.
+        /// The proposed section `rewind` of a configuration; null if no table has a column that orders its rows.
         #[cfg_attr(test, schemars(with = "Option<Map<String, Value>>"))]
-        // A path that is not UTF-8 has no JSON; the database stands above with its exact bytes.
+        // JSON cannot hold a path that is not UTF-8; `database_b64` has its exact bytes.
         proposal: Value = inspection
             .target
             .as_ref()
             .map_or(Value::Null, |target| serde_json::to_value(target).unwrap_or(Value::Null)),
-        /// What a person should know about it.
+        /// Remarks about the proposal, for people.
         notes: Vec<String> = inspection.notes.clone(),
-        /// The configuration's file, if the proposal was added to it.
+        /// The configuration file, if the proposal was added to it.
         config_file: Option<String> = written.map(lossy_path),
         #[serde(skip_serializing_if = "Option::is_none")]
         config_file_b64: Option<String> = written.and_then(exact),
     }
 
-    /// A table.
+    /// A table of the inspected database.
     struct InspectedTableJson from table: &InspectedTable where
         column = ColumnJson::from;
     {
@@ -97,22 +97,22 @@ shape! {
         triggers: Vec<String> = table.info.triggers.iter().map(|trigger| trigger.name.clone()).collect(),
         /// Columns that together are unique.
         unique: Vec<Vec<String>> = table.info.unique.clone(),
-        /// Columns that say when a row was made, likeliest first.
+        /// Columns that may order the rows by time, the likeliest first.
         order_candidates: Vec<String> = table.order_candidates.clone(),
     }
 
-    /// A column.
+    /// A column of a table.
     struct ColumnJson from column: &Column {
         name: String = column.name.clone(),
         /// Its declared type; empty if there is none.
         declared: String = column.declared.clone(),
         not_null: bool = column.not_null,
         generated: bool = column.generated,
-        /// Its place in the primary key, from 1; 0 if it is not part of it.
+        /// Its position in the primary key, from 1; 0 if it is no part of it.
         key_place: i64 = column.key_place,
     }
 
-    /// A foreign key.
+    /// A foreign key, from a child table to its parent.
     struct ForeignKeyJson from key: &ForeignKey {
         child: String = key.child.clone(),
         parent: String = key.parent.clone(),

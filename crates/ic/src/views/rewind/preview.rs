@@ -14,13 +14,13 @@ shape! {
     /// What a rewind would do.
     pub(crate) struct RewindPreviewJson from (preview: &Preview, warning: Option<&Warning>) {
         task_id: Option<String> = preview.snapshot.task_id.clone(),
-        /// The task's order, as it is stored: a number or a text; a BLOB as its bytes.
+        /// The order of the task, as the database stores it: a number or a text; a BLOB as its bytes.
         #[cfg_attr(test, schemars(with = "crate::views::ScalarJson"))]
         snapshot_created_at: Value = scalar(&preview.snapshot.snapshot_created_at),
-        /// The rows that would be deleted, by table in the order in which it is done.
+        /// The number of rows that would be deleted, by table in the order of deletion.
         #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, u64>"))]
         affected_row_counts: Map<String, Value> = counts(preview.snapshot.affected_row_counts.iter()),
-        /// Null: the tree stays as it is.
+        /// The move of the tree; null if it would not be moved.
         git: Option<GitPreviewJson> = preview.git.as_ref().map(GitPreviewJson::from),
         /// What a rewind does not do.
         note: &'static str = NOTE,
@@ -33,24 +33,24 @@ shape! {
         warnings: Vec<WarningJson> = warning.map(WarningJson::from).into_iter().collect(),
     }
 
-    /// What git would do.
+    /// The move of git in a planned rewind.
     struct GitPreviewJson from git: &GitPlan where
         lossy = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
     {
-        /// The commit that the tree would go to.
+        /// The commit that HEAD would move to.
         commit: String = git.commit.clone(),
         /// The branch that is checked out; null: HEAD is detached.
         branch: Option<String> = git.standing.branch.as_ref().map(lossy),
         /// The commit that is checked out.
         head: Option<String> = git.standing.head.clone(),
-        /// Whether anything of the tree would change.
+        /// Whether any file of the tree would change.
         moves: bool = git.moves(),
         /// Local changes that only the safety checkpoint would have afterwards.
         losses: Vec<String> = git.losses.paths().map(lossy).collect(),
     }
 }
 
-/// What a rewind would do.
+/// The plan of a rewind, as text.
 pub(crate) fn preview(preview: &Preview) -> String {
     if preview.is_at_target() {
         return nothing_to_do(preview);
@@ -70,7 +70,7 @@ pub(crate) fn preview(preview: &Preview) -> String {
     out
 }
 
-/// Everything is as a rewind would leave it.
+/// The text for a rewind whose target is the present state.
 pub(crate) fn nothing_to_do(preview: &Preview) -> String {
     let at = if preview.git.is_some() { ", and the tree is at its commit" } else { "" };
     format!(

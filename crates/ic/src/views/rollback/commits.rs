@@ -1,11 +1,11 @@
-//! Commits that a rollback is about.
+//! The commits of a rollback.
 
 use ic_rollback::{LeavingCommit, OwnCommit};
 
 use crate::text::{Cell, Table, style};
 
 shape! {
-    /// A commit that leaves its branch.
+    /// A commit that a rollback takes off its branch.
     pub(crate) struct CommitJson from commit: &LeavingCommit where
         dispatch = commit.dispatch.as_ref();
     {
@@ -14,30 +14,30 @@ shape! {
         dispatch_id: Option<String> = dispatch.map(|dispatch| dispatch.id.to_string()),
         dispatch_name: Option<String> = dispatch.and_then(|dispatch| dispatch.work.name.clone()),
         phase: Option<String> = dispatch.map(|dispatch| dispatch.phase.clone()),
-        /// The other run that recorded it, though this one may have too; null if no other did, or its record is rolled back.
+        /// The other run that recorded it, even if this one did, too; null if no other did, or that record is rolled back.
         other_run_id: Option<String> = commit.other_run.as_ref().map(ToString::to_string),
-        /// The first line of its message; null if git does not say.
+        /// The first line of its message; null if git cannot read it.
         subject: Option<String> = commit.described.as_ref().map(|one| ic_base::title(&one.subject)),
         author: Option<String> = commit.described.as_ref().map(|one| ic_base::title(&one.author)),
-        /// Whether a branch of a remote has it, as far as this repository knows.
+        /// Whether a remote branch has it, as far as this repository knows.
         pushed: Option<bool> = commit.described.as_ref().map(|one| one.is_pushed),
     }
 
-    /// A commit of the dispatch that alone is undone.
+    /// A commit of the dispatch that alone is undone: it stays on its branch.
     pub(crate) struct OwnCommitJson from one: &OwnCommit {
         sha: String = one.commit.sha.clone(),
         /// The first line of its message.
         subject: String = ic_base::title(&one.commit.subject),
         author: String = ic_base::title(&one.commit.author),
-        /// `tip`: it is checked out; `buried`: below others; `pushed`: a branch of a remote has it; `merge`; `shared`: others made it, or worked meanwhile
-        /// and it was not recorded for this dispatch; `rewritten`: what is checked out does not have it.
+        /// `tip`: it is checked out; `buried`: it is below others; `pushed`: a remote branch has it; `merge`; `shared`: others made it, or
+        /// worked at the same time while it was not recorded for this dispatch; `rewritten`: it is not in the history of HEAD.
         status: &'static str as ic_rollback::CommitState = one.state().as_str(),
-        /// The command that makes a commit which undoes it; null where nothing of it is checked out, or others may have made it.
+        /// The command that makes a commit which undoes it; null if it is not in the history of HEAD, or others may have made it.
         revert: Option<String> = one.revert(),
     }
 }
 
-/// More paths and commits than these are counted only.
+/// The most paths and commits that are shown; the rest is counted.
 pub(crate) const SHOWN: usize = 40;
 
 pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
@@ -77,8 +77,8 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
     out + &more(commits.len())
 }
 
-/// The commits of one dispatch, which no undo of it moves. `is_planned`: how to revert them instead is said as long as that is possible: once
-/// the tree has changed, git refuses to.
+/// The commits of one dispatch, which its undo does not move. `is_planned`: whether to say how to revert them instead. Once the tree has
+/// changed, git refuses a revert.
 pub(crate) fn own_commits(commits: &[OwnCommit], is_planned: bool) -> String {
     let mut out = ", which stay where they are; what they changed is undone in the tree\n".to_owned();
     let mut table = Table::headless();
@@ -102,7 +102,7 @@ pub(crate) fn own_commits(commits: &[OwnCommit], is_planned: bool) -> String {
     out + &more(commits.len())
 }
 
-/// What a commit says, who made it, and whether a remote has it.
+/// A commit: its message, its author, and whether a remote has it.
 fn described(commit: &LeavingCommit) -> Cell {
     let Some(one) = &commit.described else { return "".into() };
     let text = format!("{} ({})", ic_base::title(&one.subject), ic_base::title(&one.author));

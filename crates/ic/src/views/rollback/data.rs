@@ -1,4 +1,4 @@
-//! Rows that a rollback takes away, or brings back.
+//! The rows that a rollback deletes or restores.
 
 use ic_rollback::Data;
 
@@ -6,33 +6,33 @@ use crate::text::{path_text, plain};
 use crate::views::exact;
 
 shape! {
-    /// The rows that a rollback takes away.
+    /// The rows that a rollback deletes.
     pub(crate) struct DataJson from data: &Data {
-        /// The application's database.
+        /// The file of the application's database.
         database: String = data.database.to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
         database_b64: Option<String> = exact(&data.database),
-        /// The rows that go, or went, by table.
+        /// The number of rows that are deleted, by table.
         #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, u64>"))]
         affected_row_counts: serde_json::Map<String, serde_json::Value> =
             data.rows.iter().map(|(table, rows)| (table.clone(), (*rows).into())).collect(),
     }
 
-    /// The rows that are back.
+    /// The rows that were restored.
     pub(crate) struct RestoredDataJson from data: &Data where
         DataJson { database, database_b64, affected_row_counts } = data.into();
     {
-        /// The application's database.
+        /// The file of the application's database.
         database: String = database,
         #[serde(skip_serializing_if = "Option::is_none")]
         database_b64: Option<String> = database_b64,
-        /// The rows that are back, by table.
+        /// The number of rows that were restored, by table.
         #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, u64>"))]
         restored_row_counts: serde_json::Map<String, serde_json::Value> = affected_row_counts,
     }
 }
 
-/// Tables with their rows; `note` stands below.
+/// Tables with the number of their rows, then `note`.
 pub(crate) fn rows(data: &Data, note: &str) -> String {
     let database = path_text(&data.database);
     let all: u64 = data.rows.iter().map(|(_, rows)| rows).sum();

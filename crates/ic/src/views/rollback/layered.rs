@@ -1,4 +1,4 @@
-//! A rollback over several layers as one plan: the run, then each layer in the order in which it goes back.
+//! A rollback over several layers as one plan: the run, then each layer in the order in which it is rolled back.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,9 @@ use crate::views::rollback::steps::{purged, steps, ways_on};
 use crate::views::rollback::tree::{outside, tree};
 use crate::views::rollback::{head, next};
 
-/// A rollback over several layers, planned, done or stopped, and what can be done next.
+/// A rollback over several layers, planned, done or stopped, and the commands that can follow.
 ///
-/// `files_alone`: the files of before, where git's state of before cannot be restored.
+/// `files_alone`: the former files, if git's former state cannot be restored.
 pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&ic_rollback::FilesAlone>) -> String {
     let mut out = plan(whole);
     out += &match whole.status {
@@ -45,7 +45,7 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&ic_rollback:
     out
 }
 
-/// What is said of the undo of one piece of work of which something stays.
+/// A sentence about the undo of one dispatch that left a part of its work.
 fn in_part_of(whole: &LayeredRollback) -> String {
     let paths = whole.parts.tree.as_ref().map_or(0, |tree| tree.parts_left.len());
     let only = whole.rollback.plan.cut.only.as_ref().map_or("", |only| only.short());
@@ -54,7 +54,8 @@ fn in_part_of(whole: &LayeredRollback) -> String {
     format!("{}\n{}\n", styled(style::BAD, &stays), styled(style::DIM, &rest))
 }
 
-/// All the refusals of a plan, and what decides them. First comes the way that forces nothing: the undo of the work alone, which `point` names.
+/// All refusals of a plan, and how to override each. The undo of the work alone, which `point` names, comes first, because it forces
+/// nothing.
 pub(crate) fn would_be_refused(refusals: &[Refusal], point: Option<&str>) -> String {
     let mut out: String = refusals.iter().map(|refusal| refused(&refusal.error)).collect();
     let is_of_others =
@@ -70,7 +71,7 @@ pub(crate) fn would_be_refused(refusals: &[Refusal], point: Option<&str>) -> Str
     out
 }
 
-/// The steps without what the list of effects says already: why an effect failed stands beside it.
+/// The steps, without the errors that the list of effects has already.
 fn told_once(steps: &[Step], effects: Option<&Effects>) -> Vec<Step> {
     let told: Vec<String> = effects
         .iter()
@@ -87,7 +88,7 @@ fn told_once(steps: &[Step], effects: Option<&Effects>) -> Vec<Step> {
     steps
 }
 
-/// The command that undoes a rollback now. Without the flag it would be refused where effects were undone: they are not made again.
+/// The command that undoes a rollback. It needs a flag if effects were undone, because an undo does not make them again.
 fn way_back(id: &str, effects: Option<&Effects>) -> String {
     let is_gone =
         |one: &Compensation| (one.state == State::Done && !one.goes_with_tree()) || one.is_cut_off();
@@ -96,7 +97,7 @@ fn way_back(id: &str, effects: Option<&Effects>) -> String {
     format!("to bring it back: ic rollback undo {id}{flag}")
 }
 
-/// What a rollback over several layers takes back, or took.
+/// A rollback over several layers, planned or done, without what follows it.
 pub(crate) fn plan(whole: &LayeredRollback) -> String {
     let effects = whole.parts.effects.as_ref();
     let has_effects = effects.is_some_and(|effects| !effects.compensations.is_empty());
@@ -119,7 +120,7 @@ pub(crate) fn plan(whole: &LayeredRollback) -> String {
     out
 }
 
-/// What resuming a rollback would do.
+/// The plan of a resumed rollback.
 pub(crate) fn resuming(resuming: &Resuming) -> String {
     let is_back = matches!(journal::course(&resuming.steps), Course::Undo | Course::Abort);
     let mut out = format!("{}\n", styled(style::WARN, "resuming it would do this"));
@@ -131,14 +132,14 @@ pub(crate) fn resuming(resuming: &Resuming) -> String {
     for refusal in &resuming.refusals {
         let flag = refusal.flag.map(|flag| format!("; to do it anyway: {flag}")).unwrap_or_default();
         let message = plain(refusal.error.message());
-        // A sentence that goes on has no point before its semicolon.
+        // Without its full stop, because the sentence continues after a semicolon.
         let message = if flag.is_empty() { message.as_ref() } else { message.trim_end_matches('.') };
         out += &format!("{}: {message}{flag}\n", styled(style::BAD, "it would stop again"));
     }
     out + &text::to_do_it()
 }
 
-/// Effects that are undone, in this order, or were.
+/// The effects that are undone, in this order, or were.
 fn effects(effects: &Effects, is_planned: bool) -> String {
     section("Effects", &effects_of(effects, is_planned))
 }
@@ -167,7 +168,7 @@ fn effects_of(effects: &Effects, is_planned: bool) -> String {
         out += &table.render("");
     }
     let pivot = effects.pivot.as_deref().map(|step| format!(": {} cannot be undone", plain(step)));
-    // What was tried stands in the table already.
+    // The table above has the compensations that were tried.
     let was_tried = |left: &Compensation| all.iter().any(|one| one.id == left.id);
     for left in effects.left.iter().filter(|left| !was_tried(left)) {
         let why = pivot.as_deref().unwrap_or_default();
@@ -180,7 +181,7 @@ fn effect(one: &Compensation, is_planned: bool) -> Cell {
     let why = one.last_error.as_deref().unwrap_or_default();
     match one.state {
         State::Done => Cell::new(style::GOOD, "undone"),
-        State::Skipped => Cell::new(style::DIM, &format!("left as it is: {why}")),
+        State::Skipped => Cell::new(style::DIM, &format!("skipped: {why}")),
         State::Failed if !is_planned => Cell::new(style::BAD, &format!("not undone: {why}")),
         _ => views::compensation::action(&one.action).as_str().into(),
     }

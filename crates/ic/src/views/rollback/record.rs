@@ -1,4 +1,4 @@
-//! Rollbacks as they are recorded.
+//! Rollbacks as the ledger records them.
 
 use ic_journal::planned::{Before, Planned};
 use ic_journal::steps::{self, Step};
@@ -12,7 +12,7 @@ use crate::views::rollback::steps::{StepJson, not_put_back, purged, resume, step
 use crate::views::rollback::{DecidedJson, EffectsJson};
 
 shape! {
-    /// A rollback, as its row has it (`rollback list`).
+    /// The row of a rollback (`rollback list`).
     pub(crate) struct RollbackRecordJson from rollback: &RollbackRecord {
         id: String = rollback.id.to_string(),
         short_id: String = rollback.id.short().to_owned(),
@@ -23,12 +23,12 @@ shape! {
         from_phase: String = rollback.from_phase.clone(),
         to_phase: String = rollback.to_phase.clone(),
         include_target: bool = rollback.include_target,
-        /// The point that the run went back to; null where it went back to a phase.
+        /// The point that the run went back to; null if it went back to a phase.
         point: Option<String> = rollback.point().map(str::to_owned),
-        /// The dispatch that alone was undone, while the run stayed where it was; null where the run went back.
+        /// The dispatch that alone was undone, while the run stayed in its phase; null if the run went back.
         dispatch_id: Option<String> = rollback.only().map(|only| only.to_string()),
         cut_seq: i64 = rollback.cut_seq,
-        /// The run's epoch since.
+        /// The run's epoch after it.
         epoch: i64 = rollback.epoch,
         reason: Option<String> = rollback.reason.clone(),
         plan_hash: String = rollback.plan_hash.clone(),
@@ -37,29 +37,29 @@ shape! {
         finished_at: Option<String> = rollback.finished_at.map(|at| at.to_string()),
     }
 
-    /// What a rollback covers of its run, as it was before.
+    /// The plan of a rollback: what it covers of its run, as it was before.
     struct PlanJson from plan: &Planned where
         all = |list: &[Before]| -> Vec<BeforeJson> {
             let one = |before: &Before| BeforeJson { id: before.id.clone(), status: before.status.clone() };
             list.iter().map(one).collect()
         };
     {
-        /// In chain order; the target only with --include-target.
+        /// The phases that the run left, in the order of its chain; the target is among them only with --include-target.
         rolled_back_phases: Vec<String> = plan.phases.clone(),
-        /// They had not ended.
+        /// Dispatches that had not ended, and were cancelled.
         cancelled_dispatches: Vec<BeforeJson> = all(&plan.cancelled_dispatches),
-        /// They had ended and keep their status.
+        /// Dispatches that had ended: they were marked, and keep their status.
         marked_dispatches: Vec<BeforeJson> = all(&plan.marked_dispatches),
         marked_artifact_ids: Vec<String> = plan.artifacts.clone(),
-        /// They were active.
+        /// Agents that were active, and failed.
         failed_agents: Vec<BeforeJson> = all(&plan.failed_agents),
-        /// They had ended and keep their status.
+        /// Agents that had ended: they were marked, and keep their status.
         marked_agents: Vec<BeforeJson> = all(&plan.marked_agents),
-        /// The events of the skips that are cleared.
+        /// The events of the skips that were cleared.
         cleared_skip_seqs: Vec<i64> = plan.skips.clone(),
     }
 
-    /// A thing of the run, and its status before the rollback.
+    /// A record of the run, and its status before the rollback.
     struct BeforeJson {
         id: String,
         status: String,
@@ -70,31 +70,31 @@ shape! {
         #[serde(flatten)]
         rollback: RollbackRecordJson = rollback.into(),
         steps: Vec<StepJson> = StepJson::all(all, rollback.status.stands()),
-        /// Which way it goes, or went last: forward, undo, abort, or reapply (its undo was aborted).
+        /// Its direction, now or at its end: forward, undo, abort, or reapply (its undo was aborted).
         course: &'static str as ic_journal::steps::Course = steps::course(all).as_str(),
-        /// What it rolls back of the run, as it was before.
+        /// Its plan, with the states from before it.
         plan: PlanJson = (&Planned::of(rollback)).into(),
-        /// By `rollback resume --dry-run`: nothing was changed, and `effects`, `files`, `data` and `refusals` are what is left to do.
+        /// For `rollback resume --dry-run`: nothing was changed, and `effects`, `files`, `data` and `refusals` are what is left to do.
         dry_run: bool = false,
-        /// The effects that would be undone; left out where that step is behind.
+        /// The effects that would be undone; left out if that step is finished.
         #[serde(skip_serializing_if = "Option::is_none")]
         effects: Option<EffectsJson> = None,
-        /// What would be restored of files and git's state; left out where nothing would.
+        /// The restore of files and git's state that would be made; left out if there is none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         files: Vec<RestoreJson> = Vec::new(),
-        /// The rows that would be deleted, or restored; left out where that step is behind.
+        /// The rows that would be deleted or restored; left out if that step is finished.
         #[serde(skip_serializing_if = "Option::is_none")]
         data: Option<RestoredDataJson> = None,
-        /// What would stop it again, in order, each with the flag that overrides it; left out where nothing is known to.
+        /// The errors that would stop it again, in order, each with the flag that overrides it; left out if none is known.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         refusals: Vec<DecidedJson> = Vec::new(),
-        /// The command that resumes; null when nothing is left to do, or while another process does it.
+        /// The command that resumes; null if nothing is left to do, or another process works on it.
         resume: Option<String> = resume(rollback, all).filter(|_| !is_at_work),
     }
 }
 
 impl RollbackShowJson {
-    /// A rollback with what resuming it would do.
+    /// A rollback, with the plan of its resumption.
     pub(crate) fn resuming(resuming: &Resuming) -> Self {
         Self {
             dry_run: true,
@@ -107,7 +107,7 @@ impl RollbackShowJson {
     }
 }
 
-/// Rollbacks, a line each.
+/// Rollbacks, one a line.
 pub(crate) fn list(all: &[RollbackRecord], now: ic_base::Timestamp) -> String {
     let mut table = Table::new(&["ROLLBACK", "RUN", "STATUS", "FROM", "TO", "LAYERS", "CREATED", "REASON"]);
     for rollback in all {
@@ -126,7 +126,7 @@ pub(crate) fn list(all: &[RollbackRecord], now: ic_base::Timestamp) -> String {
     table.render("No rollbacks.")
 }
 
-/// Where a rollback went: a phase, or nowhere.
+/// The target of a rollback: a phase, or the dispatch that alone was undone.
 pub(crate) fn where_to(rollback: &RollbackRecord) -> String {
     match rollback.only() {
         Some(only) => format!("only dispatch:{}", only.short()),
@@ -143,7 +143,7 @@ fn status_of(status: RollbackStatus) -> anstyle::Style {
     }
 }
 
-/// One rollback and its steps. `files_alone`: the files of before, where git's state of before cannot be restored. `way_back`: as
+/// One rollback and its steps. `files_alone`: the former files, if git's former state cannot be restored. `way_back`: as
 /// [`ic_rollback::way_back`].
 pub(crate) fn show(
     rollback: &RollbackRecord,

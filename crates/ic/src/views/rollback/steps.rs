@@ -1,4 +1,4 @@
-//! The steps of a rollback: how far it is, what it did, and the commands that lead on.
+//! The steps of a rollback: the state and outcome of each, and the commands that can follow.
 
 use ic_base::{CheckpointId, RollbackId, shell_word};
 use ic_journal::kept::goes_of;
@@ -10,11 +10,11 @@ use serde::Serialize;
 use crate::text::{Cell, Table, counted, plain, style, styled};
 
 shape! {
-    /// One attempt at the effects.
+    /// One attempt at undoing the effects.
     struct GoJson from (before_checkpoint_id, after_checkpoint_id): (String, Option<String>) {
-        /// The tree before it.
+        /// The checkpoint of the tree before it.
         before_checkpoint_id: String = before_checkpoint_id,
-        /// The tree after it; null: its process died.
+        /// The checkpoint of the tree after it; null if its process died.
         after_checkpoint_id: Option<String> = after_checkpoint_id,
     }
 
@@ -22,35 +22,36 @@ shape! {
     pub(crate) struct StepJson from (step: &Step, course: Course, stands: bool) {
         /// effects, tree (files and git), data or settle.
         layer: &'static str as StepKind = step.kind.as_str(),
-        /// pending, running, done, failed, skipped; or `as_before`: the rollback is undone or aborted, and this is as it was before it.
+        /// pending, running, done, failed, skipped; or `as_before`: the rollback was undone or aborted, and the layer is as it was before
+        /// it.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_journal::steps::StepState::WORDS, "as_before"))))]
         status: &'static str = step.shown(course, stands),
-        /// What it did, so far as that is on record.
+        /// The recorded part of its outcome.
         made: MadeJson = Made::by(step).into(),
         error: Option<String> = step.error.clone(),
     }
 }
 
-/// What a step did. What is not recorded yet counts as nothing.
+/// The outcome of a step. A part that is not recorded yet is left out.
 #[derive(Serialize, Default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct MadeJson {
-    /// Of `effects`: how many were undone.
+    /// For `effects`: the number of those that were undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     undone_count: Option<usize>,
-    /// Of `effects`: the names of those that were skipped.
+    /// For `effects`: the names of those that were skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped_steps: Option<Vec<String>>,
-    /// Of `effects`: the tree around each attempt at them, oldest first.
+    /// For `effects`: the checkpoints around each attempt, oldest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     goes: Option<Vec<GoJson>>,
-    /// Of `tree`: how many paths were restored.
+    /// For `tree`: the number of paths that were restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     path_count: Option<usize>,
-    /// Of `tree`: the checkpoint of the earlier content, by its last restore.
+    /// For `tree`: the safety checkpoint of its last restore, with the content before.
     #[serde(skip_serializing_if = "Option::is_none")]
     safety_checkpoint_id: Option<String>,
-    /// Of `data`: how many rows were deleted, by table.
+    /// For `data`: the number of rows that were deleted, by table.
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted_row_counts: Option<std::collections::BTreeMap<String, u64>>,
 }
@@ -77,14 +78,14 @@ impl From<Made> for MadeJson {
 }
 
 impl StepJson {
-    /// The steps of one rollback, which `stands` or not.
+    /// The steps of one rollback. `stands`: whether the rollback is in force.
     pub(crate) fn all(all: &[Step], stands: bool) -> Vec<Self> {
         let course = steps::course(all);
         all.iter().map(|step| Self::new(step, course, stands)).collect()
     }
 }
 
-/// What is said in place of a way back that would be refused.
+/// The note in place of the command for an undo that would be refused.
 pub(crate) fn purged(files: &ic_rollback::FilesAlone) -> String {
     let why = files.operation.as_ref().map_or_else(
         || "git's earlier state has content that was purged, and cannot be restored".to_owned(),
@@ -98,7 +99,7 @@ pub(crate) fn purged(files: &ic_rollback::FilesAlone) -> String {
     )
 }
 
-/// What was passed over, where it is kept, and the command that puts it back; empty if nothing was.
+/// The paths that were skipped, the checkpoint that has them, and the command that restores them; empty if none were.
 pub(crate) fn not_put_back(
     rollback: &RollbackRecord,
     all: &[Step],
@@ -140,7 +141,7 @@ pub(crate) fn steps(all: &[Step]) -> String {
         let is_outside = matches!(step.kind, StepKind::Tree | StepKind::Data);
         let state = match step.state {
             StepState::Done if is_back && is_outside => "to be restored",
-            // In words, where JSON has a name.
+            // People read a word here; JSON has the name of the step.
             _ if step.shown(course(all), true) == "as_before" => "as before",
             _ => step.state.as_str(),
         };
@@ -154,7 +155,7 @@ pub(crate) fn steps(all: &[Step]) -> String {
     table.render("One transaction, no steps.")
 }
 
-/// What a step did, in a few words.
+/// The outcome of a step, in a few words.
 fn about(step: &Step) -> String {
     if step.state != StepState::Done {
         return String::new();
@@ -181,14 +182,14 @@ fn about(step: &Step) -> String {
     }
 }
 
-/// What can be done about a rollback that is not finished.
+/// The commands that can follow an unfinished rollback.
 pub(crate) fn ways_on(
     id: &RollbackId,
     all: &[Step],
     files_alone: Option<&ic_rollback::FilesAlone>,
 ) -> String {
     let (doing, give_up) = match course(all) {
-        // To abort it would bring git's state of before back.
+        // An abort would restore git's former state, which is not possible here.
         Course::Forward => ("", files_alone.is_none().then_some("to abort it, and be where the run was")),
         Course::Undo => ("it is being undone; ", Some("to leave it rolled back")),
         Course::Abort => ("it is being aborted; ", None),
@@ -216,7 +217,7 @@ pub(crate) fn ways_on(
     out + &give_up.unwrap_or_default()
 }
 
-/// The command that resumes a rollback; `None` when nothing is left to do.
+/// The command that resumes a rollback; `None` if nothing is left to do.
 pub(crate) fn resume(rollback: &RollbackRecord, all: &[Step]) -> Option<String> {
     (!rollback.status.is_over()).then(|| next_command(&rollback.id, all))
 }

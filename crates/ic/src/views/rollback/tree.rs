@@ -1,4 +1,4 @@
-//! What a rollback does about files and git.
+//! The changes of files and git's state by a rollback.
 
 use ic_base::{CheckpointId, shell_word};
 use ic_checkpoint::manifest::PathText;
@@ -12,9 +12,9 @@ use crate::views;
 use crate::views::rollback::commits::{SHOWN, commits_of, more};
 use crate::views::rollback::layered::section;
 
-/// What a restore does about git and files, or did.
+/// The changes of a restore in git's state and in files, planned or done.
 ///
-/// `is_back`: it brings back what was undone.
+/// `is_back`: whether it restores what an undo changed, as a redo does.
 pub(crate) fn tree(report: &Report, commits: &[LeavingCommit], is_back: bool) -> String {
     let git = report.git.as_ref().map(|git| section("Git", &(git_of(git, commits) + &git_alone(report))));
     let files = report.strategy.has_files().then(|| section("Files", &files(report, is_back)));
@@ -36,7 +36,7 @@ fn git_of(git: &GitRestore, commits: &[LeavingCommit]) -> String {
     out
 }
 
-/// What is not as it was of git's state, where no files are told of.
+/// The differences that are left in git's state, if no files are listed.
 fn git_alone(report: &Report) -> String {
     if report.strategy.has_files() {
         return String::new();
@@ -110,7 +110,7 @@ pub(crate) fn files(tree: &Report, is_back: bool) -> String {
     out
 }
 
-/// How what others changed comes back where a decision let whole files be replaced.
+/// How to restore what others changed, after a decision to replace whole files.
 fn replaced(tree: &Report, safety: &CheckpointId) -> String {
     let is_step = |path: &PathText| tree.plan.steps.iter().any(|step| step.path == *path);
     let Some(first) = tree.conflicts.iter().map(|one| &one.path).find(|path| is_step(path)) else {
@@ -124,13 +124,13 @@ fn replaced(tree: &Report, safety: &CheckpointId) -> String {
     )
 }
 
-/// What went less well, of a plan and of the deed: who says yes at once sees no plan before it.
+/// The warnings of a plan, and those of its execution, because with --yes no plan is shown before.
 fn warnings(tree: &Report) -> String {
     let line = |one: &Warning| format!("  {}  {}\n", styled(style::WARN, "warning"), plain(&one.message));
     tree.warnings.iter().map(line).collect()
 }
 
-/// What is done with the files, in a line.
+/// A sentence about the files.
 fn headline(tree: &Report, is_back: bool) -> String {
     let steps = &tree.plan.steps;
     let id = tree.target.id.short();
@@ -139,10 +139,10 @@ fn headline(tree: &Report, is_back: bool) -> String {
     let is_exact = is_exact.into_iter().all(Vec::is_empty);
     let but = if is_exact { "" } else { ", but for what is named below" };
     match steps.len() {
-        // What cannot be told from the work of others is there all the same.
+        // What cannot be told from the work of others stays in the tree.
         0 if tree.is_without && !tree.plan.skipped.is_empty() => {
-            let what = if is_back { "brought back" } else { "undone" };
-            format!(": none is {what}, and what is named below stays as it is\n")
+            let what = if is_back { "restored" } else { "undone" };
+            format!(": none is {what}, and what is named below is not changed\n")
         }
         0 if tree.is_without && !tree.conflicts.is_empty() => {
             ": none can be told from what others did\n".to_owned()
@@ -163,7 +163,7 @@ fn headline(tree: &Report, is_back: bool) -> String {
     }
 }
 
-/// `2 created, 1 modified, 3 deleted, 1 directory deleted`: what is said of files counts files and links alone.
+/// The numbers of changes, as in `2 created, 1 modified, 3 deleted, 1 directory deleted`; files and links are counted together.
 fn tally(tree: &Report) -> String {
     let named = [
         (FileAction::Create, "created"),

@@ -20,46 +20,47 @@ shape! {
     pub(crate) struct RollbackUndoneJson from undone: &Undone {
         #[serde(flatten)]
         rollback: RollbackRecordJson = (&undone.remembered).into(),
-        /// By `--dry-run`: nothing was changed, and what follows is what would be.
+        /// For `--dry-run`: nothing was changed, and the rest is what would be.
         dry_run: bool = undone.is_dry_run,
-        /// Of a dry run of an undo, the hash of its plan, for --expect-plan; `plan_hash` is that of the rollback itself. Null: nothing is planned, or it is refused.
+        /// In the dry run of an undo, the hash of its plan, for --expect-plan; `plan_hash` belongs to the rollback itself. Null: no plan,
+        /// or it is refused.
         undo_plan_hash: Option<String> = undone.plan_hash.clone(),
-        /// Which way it went, or would go: undo, abort, or reapply (a rollback whose undo is aborted is made again, so that
-        /// `files` and `data` are what it rolls back).
+        /// Its direction: undo, abort, or reapply (a rollback whose undo is aborted is made again, so that `files` and `data` are what it
+        /// rolls back).
         #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS[1..])))]
         course: &'static str = undone.course.as_str(),
-        /// What was restored of files and git's state: a record for each restore that was undone, newest first.
+        /// The restores of files and git's state: one for each restore that was undone, newest first.
         files: Vec<RestoreJson> = undone.tree.iter().map(RestoreJson::from).collect(),
-        /// Files outside of the project that tool calls changed; left out where there are none.
+        /// Files outside of the project that tool calls changed; left out if there are none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         outside: Vec<OutsideJson> = undone.outside.iter().map(OutsideJson::from).collect(),
-        /// The rows that are back; null when none had been taken away.
+        /// The rows that were restored; null if none had been deleted.
         data: Option<RestoredDataJson> = undone.data.as_ref().map(RestoredDataJson::from),
-        /// Its steps: what is `as_before` is as it was before the rollback. Empty for the workflow layer alone.
+        /// Its steps; `as_before` means as before the rollback. Empty for the workflow layer alone.
         steps: Vec<StepJson> = StepJson::all(&undone.steps, undone.remembered.status.stands()),
         /// Effects that stay undone.
         effects_left: Vec<UndoneStepJson> = undone.effects.iter().map(UndoneStepJson::from).collect(),
-        /// Dispatches that the rollback cancelled: they stay cancelled.
+        /// Dispatches that the rollback cancelled, and that stay cancelled.
         dispatches_left: Vec<String> = undone.remembered.cancelled("cancelled_dispatches"),
-        /// Agents that the rollback failed: they stay failed.
+        /// Agents that the rollback failed, and that stay failed.
         agents_left: Vec<String> = undone.remembered.cancelled("failed_agents"),
-        /// Of a dry run: why the real call would be refused; left out if it would not be.
+        /// In a dry run, the refusal of the real call; left out if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         refusal: Option<RefusalJson> = undone.refusals.first().map(|refusal| RefusalJson::from(&refusal.error)),
-        /// Of a dry run: all refusals of the real call, in order, each with the flag that overrides it.
+        /// In a dry run, all refusals of the real call, in order, each with the flag that overrides it.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         refusals: Vec<DecidedJson> = undone.refusals.iter().map(DecidedJson::from).collect(),
-        /// The command that resumes, if something could not be restored; null when nothing is left to do.
+        /// The command that resumes, if something could not be restored; null if nothing is left to do.
         resume: Option<String> = again(undone),
     }
 }
 
-/// The command that resumes the undo of a rollback; `None` when nothing is left to do.
+/// The command that resumes the undo of a rollback; `None` if nothing is left to do.
 pub(crate) fn again(undone: &Undone) -> Option<String> {
     (undone.seq.is_none() && !undone.is_dry_run).then(|| next_command(&undone.remembered.id, &undone.steps))
 }
 
-/// Why nobody can say what a way back would do.
+/// The error because of which the plan of an undo or abort cannot be shown.
 pub(crate) fn in_the_way(error: &Diagnosis) -> String {
     format!("{}: {}\n", styled(style::WARN, "in the way"), plain(error.message()))
 }
@@ -86,7 +87,7 @@ fn would_be_undone(undone: &Undone) -> String {
     format!("{} {id}: the run {run} would be at {} again.\n", styled(style::WARN, head), plain(phase))
 }
 
-/// How a way back ended.
+/// The outcome of an undo or abort, in a sentence.
 fn ended(undone: &Undone) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
@@ -114,7 +115,7 @@ fn ended(undone: &Undone) -> String {
     }
 }
 
-/// A rollback that was undone or aborted, or would be, and what cannot be. `files_alone`: as of [`show`].
+/// A rollback that was undone or aborted, or would be, and what stays. `files_alone`: as in [`show`].
 pub(crate) fn undone(undone: &Undone, files_alone: Option<&ic_rollback::FilesAlone>) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());

@@ -1,4 +1,4 @@
-//! Workflows: what would run, and what would be rolled back.
+//! The plans of workflows: the steps of a file, and a rollback.
 
 use ic_rollback::LayeredRollback;
 use ic_saga::coverage::{CompensationReport, Coverage};
@@ -12,17 +12,17 @@ use crate::views::rollback::RollbackJson;
 use crate::views::rollback::record::RollbackShowJson;
 
 shape! {
-    /// What rolling a workflow back would do (`workflow rollback --dry-run`): the rollback of its run, and what is of workflows alone.
+    /// The plan of a workflow's rollback (`workflow rollback --dry-run`): the rollback of its run, and what concerns only the workflow.
     pub(crate) struct WorkflowRollbackPlanJson {
         workflow: String,
-        /// full, partial, files-only or git-only; null where a rollback would be resumed.
+        /// full, partial, files-only or git-only; null if an unfinished rollback would be resumed.
         strategy: Option<&'static str>,
-        /// The steps before which the workflow is then, and that resuming begins with; empty: before the first one.
+        /// The steps that resuming begins with afterwards; empty: the first one.
         before_steps: Vec<String>,
-        /// The plan; its fields are left out where a rollback would be resumed, whose plan is made.
+        /// The plan; its fields are left out if an unfinished rollback would be resumed, whose plan is fixed.
         #[serde(flatten)]
         plan: Option<RollbackJson>,
-        /// The rollback that was begun, and that would be resumed, as far as it is.
+        /// The unfinished rollback that would be resumed.
         #[serde(skip_serializing_if = "Option::is_none")]
         resumes: Option<RollbackShowJson>,
     }
@@ -37,7 +37,7 @@ shape! {
         goal: String = definition.goal.clone(),
         /// The chain of its runs.
         phases: Vec<String> = definition.phases.clone(),
-        /// In the order in which one after the other could run.
+        /// The steps in an order in which they could run one after the other.
         steps: Vec<PlannedStepJson> = steps.collect(),
         /// The share of steps that declare their undo, 0-100.
         percentage: u8 = coverage.percentage,
@@ -45,7 +45,7 @@ shape! {
         undeclared: Vec<String> = coverage.undeclared.clone(),
     }
 
-    /// A step as its file has it.
+    /// A step of the file.
     struct PlannedStepJson from (definition: &Definition, at: usize, coverage: Coverage) where
         step = &definition.steps[at];
     {
@@ -88,7 +88,7 @@ impl From<&Preview> for WorkflowRollbackPlanJson {
     }
 }
 
-/// What a workflow would run, in order, and what can be undone.
+/// The steps of a workflow, in order, and whether each can be undone.
 pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> String {
     let mut text = format!(
         "{}: {}\n\n",
@@ -120,12 +120,12 @@ pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> Stri
     text
 }
 
-/// What rolling a workflow back would do.
+/// The plan of a workflow's rollback, as text.
 pub(crate) fn rollback_plan(preview: &Preview) -> String {
     would(preview, views::rollback::layered::plan)
 }
 
-/// The same, with why it would be refused, or how to do this and nothing else.
+/// The same, with the refusal of the real call, or the command that does exactly this.
 pub(crate) fn rollback_preview(preview: &Preview) -> String {
     would(preview, |whole| views::rollback::layered::layered(whole, None))
 }
@@ -150,7 +150,7 @@ fn would(preview: &Preview, plan_text: fn(&LayeredRollback) -> String) -> String
     out + "\n" + &plan_text(&plan.whole)
 }
 
-/// Which steps do not say what undoes them.
+/// The sentence about steps that do not declare their undo.
 pub(crate) fn undeclared(report: &CompensationReport) -> String {
     format!(
         "{} of {} declare their undo ({}%); these do not: {}",
@@ -161,7 +161,7 @@ pub(crate) fn undeclared(report: &CompensationReport) -> String {
     )
 }
 
-/// `built again, before the step test`.
+/// Where a workflow resumes: `built again, before the step test`.
 pub(crate) fn again_at(phase: &str, before: &[String]) -> String {
     match before {
         [] => format!("{phase} again"),
@@ -170,7 +170,7 @@ pub(crate) fn again_at(phase: &str, before: &[String]) -> String {
     }
 }
 
-/// The points that a workflow can be rolled back to, numbered.
+/// A numbered list of the points that a workflow can be rolled back to.
 pub(crate) fn points(points: &[Point]) -> String {
     let mut table = Table::new(&["", "BEFORE", "PHASE", "CHECKPOINT", "TAKEN"]);
     for (at, point) in points.iter().enumerate() {

@@ -15,9 +15,9 @@ use crate::views::event::CursorJson;
   ic events cursor commit notifier 42
   ic events cursor commit notifier 40 --back      # handle 41 and 42 again")]
 pub(crate) struct Commit {
-    /// The name
+    /// The name of the cursor
     name: String,
-    /// The event
+    /// The last event that was handled
     #[arg(value_name = "SEQ", value_parser = clap::value_parser!(i64).range(0..))]
     seq: i64,
     /// The run that the cursor follows [default: all runs]

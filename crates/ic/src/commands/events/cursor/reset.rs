@@ -11,7 +11,7 @@ use crate::commands::prelude::*;
 #[command(after_help = "Examples:
   ic events cursor reset notifier")]
 pub(crate) struct Reset {
-    /// The name
+    /// The name of the cursor
     name: String,
 }
 

@@ -103,7 +103,7 @@ fn a_copy_is_of_what_was_there_last_and_goes_with_the_hooks() {
     install(&file);
     fs::write(&file, "{\"o\":1}").unwrap();
     install(&file);
-    assert_eq!(copy().as_deref(), Some("{\"o\":1}"), "the file was replaced meanwhile");
+    assert_eq!(copy().as_deref(), Some("{\"o\":1}"), "the file was replaced in between");
     uninstall(&file);
     assert_eq!(fs::read_to_string(&file).unwrap(), "{\"o\":1}");
     install(&file);

@@ -14,7 +14,7 @@ use crate::views::agent::AgentJson;
 pub(crate) struct Add {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
-    /// What it is
+    /// The kind of agent
     #[arg(long = "type", value_name = "T")]
     kind: String,
     /// A name for people

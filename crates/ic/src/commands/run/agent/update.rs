@@ -13,7 +13,7 @@ use crate::views::agent::AgentJson;
 pub(crate) struct Update {
     /// The agent: an id, or the end of one
     agent: String,
-    /// How it ended
+    /// The outcome of its work
     #[arg(long, value_parser = one_of(AgentStatus::as_str, &[(AgentStatus::Completed, ""), (AgentStatus::Failed, "")]))]
     status: AgentStatus,
     #[command(flatten)]

@@ -22,7 +22,7 @@ pub(crate) struct Add {
     /// Its phase [default: the run's current one]
     #[arg(long, value_name = "P")]
     phase: Option<String>,
-    /// What it is
+    /// The kind of artifact
     #[arg(long = "type", value_name = "T", default_value = "file")]
     kind: String,
     #[command(flatten)]
