@@ -359,7 +359,7 @@ fn a_run_that_the_environment_names_has_the_prompts() {
     project.ok(&format!("run cancel {sprint}"));
     let said = Said::new("claude-code", "s-2", "UserPromptSubmit").prompt("p-1", "Add it");
     end(begin(&project, &said, &[("IC_RUN", &sprint)]));
-    assert_eq!(project.json("session list")[1]["owns_run"], true, "a run that has ended is nobody's");
+    assert_eq!(project.json("session list")[1]["owns_run"], true, "a run that has ended has no owner");
 }
 
 #[test]
@@ -483,7 +483,7 @@ fn of_two_agents_in_one_tree_one_is_undone_and_the_others_work_is_named_and_stay
     in_call(&project, "claude-code", "s-2", || project.write("late.txt", "of the second"));
     stop("s-2");
     let meant = project.run("undo --dry-run --force-files");
-    assert!(meant.stdout.contains("\"name\":\"second agent\""), "the newest prompt, whoever's: {meant:?}");
+    assert!(meant.stdout.contains("\"name\":\"second agent\""), "the newest prompt of any agent: {meant:?}");
     let first = project.json("session list")[0]["run_id"].as_str().expect("a run").to_owned();
     let refused = project.run(&format!("undo --run {first} --yes"));
     assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()), "{refused:?}");
@@ -605,7 +605,7 @@ fn a_client_that_reads_nothing_with_a_prompt_is_refused_once_to_hear_what_was_un
         work(&project, client, "s-1", "Add a login", "login.txt");
         project.ok("undo --yes");
         let answer = say(&project, &Said::new(client, "s-1", prompt).prompt("p-2", "Once more"));
-        assert_eq!(answer, Value::Null, "{client}: nobody would read it");
+        assert_eq!(answer, Value::Null, "{client}: no model would read it");
         let told = reason(&calls());
         assert!(told.starts_with("Since your last answer") && told.contains("1 file"), "{client}: {told}");
         assert_eq!(calls(), Value::Null, "{client}: it is told once");

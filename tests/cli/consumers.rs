@@ -175,7 +175,7 @@ fn a_follower_tries_a_failed_event_again_and_then_goes_past_it() {
     assert!(said.contains("exit status 5 on event 2") && said.contains("Retrying in 1s"), "{said}");
 }
 
-/// Also where nobody looks at a terminal: an event that fails again and again is not silent.
+/// Also without a person at a terminal: an event that fails again and again is not silent.
 #[test]
 fn a_follower_says_each_failure_in_json_too() {
     let project = project();
@@ -261,7 +261,7 @@ fn a_killed_consumer_loses_nothing_and_blocks_nobody() {
         rounds += 1;
         assert!(rounds < 2_000, "it gets on");
     }
-    // Whoever was killed between a command and the cursor left an event that is seen twice, never one that is not seen.
+    // A consumer that was killed between a command and the cursor left an event that is seen twice, never one that is not seen.
     let mut seen: Vec<i64> =
         lines(&project, "seen").iter().map(|line| line.parse().expect("a seq")).collect();
     let order = seen.clone();

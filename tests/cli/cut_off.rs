@@ -1,4 +1,4 @@
-//! Hooks that are killed or cut off: the prompt is on record before the tree is looked at, and what nobody told is added to no other prompt.
+//! Hooks that are killed or cut off: the prompt is recorded before the tree is captured, and an untold change is added to no other prompt.
 
 use std::io::Write as _;
 use std::process::{Child, Stdio};
@@ -152,7 +152,7 @@ fn a_call_whose_hook_dies_leaves_no_look_that_comes_after_its_change() {
         stops(&project, "p-1");
         let undone = project.run("undo --yes");
         let is_there = ["first.txt", "second.txt"].map(|file| project.root().join(file).exists());
-        // Before anything of the call was recorded nobody can know of it; after that it is never half undone.
+        // Before anything of the call was recorded, ic cannot know of it; after that it is never half undone.
         let is_known = project.json("session show A --calls")["calls"].to_string().contains("first.txt")
             || project.json("session show A --calls")["calls"]
                 .as_array()

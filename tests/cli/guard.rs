@@ -132,7 +132,7 @@ fn no_project_and_no_variable_of_one_switches_it_off() {
 fn it_needs_no_ledger_that_can_be_read_and_no_prompt() {
     let project = project("claude-code");
     let mut said = call("claude-code", "rm -rf src data");
-    said.payload["session_id"] = json!("s-of-nobody");
+    said.payload["session_id"] = json!("s-unknown");
     let answer = say(&project, &said);
     // Its first call begins its work, with a look at the tree: what that has can be restored.
     let why = decision(&answer).1;

@@ -1,7 +1,7 @@
 //! The guides: what they tell a reader to type is typed, and must answer what they show.
 //!
 //! A block that is headed by a language and a file's name is that file. In a block of `console`, `$ ` begins a command and
-//! `> ` goes on with it; the rest is what it says, and `[exit N]` how it ends if not with 0. A guide is one session in one
+//! `> ` continues it; the rest is its output, and `[exit N]` its exit code if that is not 0. A guide is one session in one
 //! shell, which begins in an empty home directory. How long something took, the number of a process and digests may differ.
 //! `IC_UPDATE=1 cargo test -p ic --test cli guides` writes the answers.
 
@@ -44,7 +44,7 @@ fn played(guide: &str) -> String {
                     let _ = writeln!(out, "$ {}", command.join("\n> "));
                     let said = session.answer(&command.join("\n"));
                     let shown = shown.iter().fold(String::new(), |text, line| text + line + "\n");
-                    // What differs only in what may differ stays as it is.
+                    // A difference only in parts that may differ is kept.
                     out.push_str(if lasting(&said) == lasting(&shown) { &shown } else { &said });
                 }
             }

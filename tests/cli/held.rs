@@ -118,12 +118,20 @@ fn what_changed_nothing_is_not_held_and_what_no_call_told_the_end_of_is() {
     let (project, run) = gated("hooks: {gate: true}\nrollback: {checkpointing: {auto: false}}\n");
     begin(&project, &run, "claude-code", "UserPromptSubmit");
     before(&project, "A", "a1", "Write", json!({ "file_path": "plan.md" }));
-    assert_eq!(ask_stop(&project, "claude-code", "Stop"), Value::Null, "nobody looked, and it has no end");
+    assert_eq!(
+        ask_stop(&project, "claude-code", "Stop"),
+        Value::Null,
+        "no capture was made, and it has no end"
+    );
 
     let (project, run) = gated("hooks: {gate: true}\nrollback: {checkpointing: {auto: false}}\n");
     begin(&project, &run, "claude-code", "UserPromptSubmit");
     writes(&project, "a1", "plan.md");
-    assert_eq!(ask_stop(&project, "claude-code", "Stop")["decision"], "block", "nobody looked, and it ended");
+    assert_eq!(
+        ask_stop(&project, "claude-code", "Stop")["decision"],
+        "block",
+        "no capture was made, and it ended"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::agents::{Said, begin, captured, end, in_git, logged, say};
 use crate::support::Project;
 
-/// So many hooks of one client come at once.
+/// The number of hooks of one client that come at once.
 const AT_ONCE: usize = 200;
 
 fn said(event: &str) -> Said {
@@ -105,7 +105,7 @@ fn of_many_hooks_at_once_none_is_lost() {
             assert_eq!(end(child), Value::Null);
         }
     }
-    // On a machine that is busy a look may come too late; the call is recorded all the same.
+    // On a busy machine a capture may come too late; the call is recorded anyway.
     assert!(failures(&project).iter().all(|code| code == "checkpoint_failed"), "{:?}", failures(&project));
     let calls = project.json("session show s-1 --calls")["calls"].clone();
     let ended = calls.as_array().expect("calls").iter().filter(|call| !call["finished_at"].is_null()).count();

@@ -67,7 +67,7 @@ fn hooks_that_codex_does_not_list_are_not_trusted_and_it_is_said() {
     let (project, room, path) = with_codex(&json!([]));
     let done = project.run_with("PATH", &path, "hooks install codex --trust");
     assert_eq!((done.code, done.error().as_str()), (Some(1), "config_not_changed"), "{done:?}");
-    assert!(project.root().join(".codex/hooks.json").exists(), "they are installed all the same");
+    assert!(project.root().join(".codex/hooks.json").exists(), "they are installed anyway");
     let asked = std::fs::read_to_string(room.path().join("asked")).expect("what it was told");
     assert!(!asked.contains("batchWrite"), "{asked}");
     let done = project.run_with("PATH", "/nowhere", "hooks install codex --trust");

@@ -26,8 +26,8 @@ fn runs_come_oldest_first_in_pages_from_the_newest_that_lose_none() {
         assert!(page.len() <= 3);
         before = format!("--before {first}");
         pages.splice(..0, page);
-        // What begins meanwhile stands after the first page.
-        project.ok("run create --goal meanwhile --phases a,b");
+        // A run that begins in between is on no later page.
+        project.ok("run create --goal between --phases a,b");
     }
     assert_eq!(pages, created);
     assert_eq!(

@@ -183,7 +183,7 @@ fn what_an_agent_does_after_it_stopped_is_a_continuation_and_refused_once_undone
     ask(&project, "A", "begin a task");
     in_call(&project, "claude-code", "A", || project.write("first.txt", "1"));
     stop(&project, "A");
-    // The client's own news of a task's end: nobody typed.
+    // The client's own message that a task has ended: no person typed it.
     ask(&project, "A", "<task-notification>\n<task-id>1</task-id>");
     commits(&project, "A", "second.txt");
     stop(&project, "A");
@@ -351,7 +351,7 @@ fn what_a_person_changed_after_the_agent_had_stopped_is_asked_about() {
     assert!(refused.stderr.contains("mine.txt"), "it is named: {refused:?}");
     project.json("undo --keep-theirs --yes");
     assert!(project.root().join("mine.txt").exists() && !project.root().join("a.txt").exists());
-    // While another agent is at work nobody knows whose a change is.
+    // While another agent works, it is not known whose a change is.
     ask(&project, "A", "A works again");
     ask(&project, "B", "B works");
     in_call(&project, "claude-code", "A", || project.write("a.txt", "a"));

@@ -225,7 +225,7 @@ fn it_goes_from_everything_that_a_creation_or_a_report_recorded() {
     );
 }
 
-/// What a redaction takes out is text: which rollback ended a piece of work is known all the same.
+/// A redaction removes text: the rollback that ended a piece of work is still known.
 #[test]
 fn a_rollback_whose_events_were_redacted_is_undone_as_before() {
     let project = Project::new();

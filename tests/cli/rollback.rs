@@ -1,4 +1,4 @@
-//! What a rollback takes back, what it leaves, and what happens to both afterwards.
+//! What a rollback undoes, what it leaves, and what happens to both afterwards.
 
 use serde_json::{Value, json};
 

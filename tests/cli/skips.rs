@@ -1,4 +1,4 @@
-//! Phases that are passed over.
+//! Phases that are skipped.
 
 use serde_json::json;
 

@@ -171,7 +171,7 @@ fn one_that_only_reads_has_no_row_and_one_whose_end_is_not_told_ends_with_the_se
     say(&project, &crate::agents::Said::new("claude-code", "A", "SessionEnd"));
     let all = subagents(&project);
     assert_eq!(all[0]["status"], "cancelled", "{all:?}");
-    // Its calls say what it did: it is undone alone all the same.
+    // Its calls tell what it did, so it can be undone alone anyway.
     let id = all[0]["id"].as_str().expect("an id");
     project.json(&format!("undo --dispatch {id} --yes"));
     assert!(!project.root().join("second.txt").exists());

@@ -175,6 +175,6 @@ fn the_undo_of_running_work_that_committed_decides_as_its_preview() {
         assert_eq!(git(&project, &["rev-parse", "HEAD"]), head, "{what}");
         assert_eq!(ic_testkit::tree(project.root()), there, "{what}");
         let status = project.json("session show A")["prompts"][0]["status"].clone();
-        assert_eq!(status, "running", "{what}: nothing is called off");
+        assert_eq!(status, "running", "{what}: nothing is cancelled");
     }
 }

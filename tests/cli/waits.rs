@@ -108,7 +108,7 @@ fn a_process_that_goes_without_a_word_ends_the_wait() {
     let heard = outcome(waiter);
     assert_eq!(said(&heard), json!([1, "running", false, "process_gone"]));
     assert_eq!(heard.json()["alive"], false);
-    assert_eq!(project.dump(), dump, "nobody decides for the worker how its work ended");
+    assert_eq!(project.dump(), dump, "only the worker decides how its work ended");
 }
 
 #[test]

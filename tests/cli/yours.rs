@@ -72,7 +72,7 @@ fn runs(project: &Project, session: &str, call: &str, deed: impl Fn()) {
     after(project, session, call, "Bash");
 }
 
-/// The next look at the tree takes what a person did into a checkpoint; it is the person's all the same.
+/// The next capture takes a person's change into a checkpoint; the change is the person's anyway.
 #[test]
 fn what_a_person_did_after_the_agent_had_stopped_is_asked_about_after_any_later_look() {
     let look = |project: &Project, when: &str| match when {
@@ -605,7 +605,7 @@ fn an_agents_own_redo_brings_nothing_of_another_session_back() {
     assert_eq!(redone.code, Some(0), "{redone:?}");
     assert!(!project.root().join("a.txt").exists() && project.root().join("b.txt").exists(), "{redone:?}");
     project.json("redo --yes");
-    // What a redo brought back beside a later undo is not undone by the next one.
+    // Work that a redo restored beside a later undo is not undone by the next one.
     for session in ["A", "B"] {
         let again = project.run_with("CLAUDE_CODE_SESSION_ID", session, "redo --yes");
         assert_eq!((again.code, again.error().as_str()), (Some(1), "nothing_to_undo"), "{again:?}");
@@ -883,7 +883,7 @@ fn a_tag_that_goes_back_takes_no_commit_and_no_work_with_it() {
     assert_eq!([git(&project, &["rev-parse", "v1"]), git(&project, &["rev-parse", "HEAD"])], [before, head]);
 }
 
-/// An agent that comes to its end has ended its calls, though nobody told of that.
+/// An agent that ends has ended its calls, even if no hook told of that.
 #[test]
 fn what_a_call_did_whose_end_was_not_told_goes_with_work_that_came_to_its_end() {
     let project = in_git();

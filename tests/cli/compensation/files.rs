@@ -1,4 +1,4 @@
-//! Files that are put back as they were when their compensation was declared.
+//! Files that are restored to their content at the time when their compensation was declared.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -85,10 +85,10 @@ fn a_path_is_meant_from_where_one_stands() {
 fn a_directory_in_its_place_stays_and_is_a_failure() {
     let project = project();
     declare(&project, &[Path::new("made")]);
-    project.write("made/by/somebody", "else");
+    project.write("made/by/others", "else");
     let report = undo(&project, "", 4);
     assert!(text(&report["results"][0]["error"]).contains("There is a directory"), "{report}");
-    assert!(project.root().join("made/by/somebody").exists());
+    assert!(project.root().join("made/by/others").exists());
     fs::remove_dir_all(project.root().join("made")).expect("the directory");
     undo(&project, "", 0);
 }
@@ -126,7 +126,7 @@ fn pruning_leaves_what_an_undo_needs() {
     assert_eq!(found, "only the compensation has this");
 }
 
-/// Whoever wrote it, and though a rule ignores it.
+/// Whatever wrote it, and even if a rule ignores it.
 #[test]
 fn what_stands_in_their_place_is_saved_first() {
     let project = project();

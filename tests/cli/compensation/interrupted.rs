@@ -1,4 +1,4 @@
-//! Undos that somebody else makes at the same time, that are interrupted, or whose process dies in their middle.
+//! Undos that another process makes at the same time, that are interrupted, or whose process dies in their middle.
 
 use std::process::{Child, Command, Stdio};
 
@@ -39,7 +39,7 @@ fn one_process_undoes_at_a_time() {
     let planned = looked.json();
     assert_eq!((looked.code, planned["refusal"]["code"].as_str()), (Some(1), Some("work_running")));
     assert_eq!(results(&planned), pairs(&[("second", "running"), ("first", "armed")]), "looking is free");
-    assert!(!has_ended(&pids), "nobody was disturbed");
+    assert!(!has_ended(&pids), "no process was disturbed");
     // The shell first: it would go on when its child ends.
     for pid in pids.into_iter().rev() {
         let _ = kill_process(Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid"), Signal::KILL);

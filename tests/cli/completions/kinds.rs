@@ -31,7 +31,7 @@ fn runs_by_their_goals_the_active_first() {
     assert_eq!(values(&project, "run status sc"), ["scope:sprint-12"]);
     // Options that take an id alone get no other name.
     assert_eq!(values(&project, "run list --before "), [short(&story.run), short(&done)]);
-    // With two of them, `@` is nobody.
+    // With two of them, `@` is ambiguous.
     project.ok("run create --goal other");
     assert_eq!(values(&project, "run status ").len(), 3);
 }
@@ -60,7 +60,7 @@ fn phases_of_the_run_on_the_line() {
         all[3..6],
         [pair("planned", "behind"), pair("executing", "where the run is"), pair("review", "ahead")]
     );
-    // What lies ahead, is not the last, and is not to be passed over already.
+    // The phases ahead, without the last one and those that are to be skipped already.
     assert_eq!(values(&project, "run skip @ "), ["review", "reflect"]);
     assert_eq!(values(&project, "run advance @ --expect-phase "), ["executing", "executing@0"]);
     assert_eq!(values(&project, "gate rules --phase r"), ["review", "reflect"]);
@@ -187,7 +187,7 @@ fn text_from_outside_is_shown_safely() {
     assert_eq!(values(&project, "run artifact list @ --phase "), ["a b", "'; rm --", "計劃"]);
 }
 
-/// A shell shows a candidate as it is: one that reorders what stands around it, or steers the terminal, is left to be typed.
+/// A shell prints a candidate unescaped: one that reorders the text around it, or steers the terminal, is left to be typed.
 #[test]
 fn names_that_hide_what_they_say_are_not_offered() {
     let project = Project::new();

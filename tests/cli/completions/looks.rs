@@ -42,7 +42,7 @@ fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     while let Some(next) = left.pop() {
         for entry in std::fs::read_dir(next).expect("a directory").filter_map(Result::ok) {
             let path = entry.path();
-            // Memory that is shared: whoever opens a database makes it anew.
+            // Shared memory, which every process that opens a database makes anew.
             if path.to_string_lossy().ends_with("-shm") {
                 continue;
             }
@@ -82,7 +82,7 @@ fn without_a_ledger_nothing_is_offered_and_nothing_is_made() {
     }
     assert_eq!(values(&project, "--db nowhere/ic.db run status "), Vec::<String>::new());
     assert_eq!(values(&project, "-C nowhere run status "), Vec::<String>::new());
-    // What needs none is offered all the same.
+    // Candidates that need none are offered anyway.
     assert_eq!(values(&project, "-C nowhere run stat"), ["status"]);
     assert_eq!(files(project.cli.home()), before);
 }
@@ -104,7 +104,7 @@ fn a_ledger_that_cannot_be_read_is_none() {
     std::fs::create_dir(&db).expect("a directory in its place");
     assert!(values(&project, "run status ").is_empty());
     std::fs::remove_dir(&db).expect("the directory");
-    // Somebody else's database, and a ledger of a program to come.
+    // A database of another program, and a ledger of a newer ic.
     for sql in ["CREATE TABLE t(a)", "PRAGMA application_id = 1768115271; PRAGMA user_version = 10000"] {
         let connection = rusqlite::Connection::open(&db).expect("a database");
         connection.execute_batch(sql).expect("its content");
@@ -152,7 +152,7 @@ fn somebody_who_writes_is_not_waited_for() {
     assert_eq!(values(&project, "run status ").len(), 2);
     assert!(begun.elapsed() < Duration::from_secs(2));
     writer.execute_batch("ROLLBACK").expect("the end");
-    writer.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").expect("somebody alone");
+    writer.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").expect("an exclusive lock");
     let begun = Instant::now();
     values(&project, "run status ");
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());

@@ -7,7 +7,7 @@ use super::text_of;
 
 const PAGES: &[&str] = &["README", "docs/TOUR"];
 
-/// A translation, and words that its readers would take for somebody else's.
+/// A translation, and words that its readers would take for those of another language.
 struct Language {
     suffix: &'static str,
     foreign: &'static [&'static str],

@@ -124,7 +124,7 @@ fn a_signal_ends_the_step_and_stops_the_workflow() {
     }
 }
 
-/// As `nohup` starts it: whoever closes the terminal wants it to go on.
+/// As `nohup` starts it: it is to continue after the terminal is closed.
 #[test]
 fn a_workflow_that_ignores_the_end_of_its_terminal_goes_on() {
     let project = project(HANGS);

@@ -1,4 +1,4 @@
-//! What the failure of a step leads to, and how a workflow is taken back.
+//! What happens when a step fails, and how a workflow is rolled back.
 
 use serde_json::{Value, json};
 
@@ -172,7 +172,7 @@ steps:
     assert_eq!(left.len(), 2);
     assert_eq!(report["rollback"]["compensations"][1]["error"], "it ended with exit code 9: no network");
     assert_eq!(status(&project), ("rolling_back".to_owned(), "second".to_owned()));
-    assert!(content(&project, "one.txt").is_some(), "the tree is put back last");
+    assert!(content(&project, "one.txt").is_some(), "the tree is restored last");
     let run_id = report["run_id"].as_str().expect("a run");
     assert_eq!(project.refused(&format!("run advance {run_id}")), (1, "rolling_back".to_owned()));
     assert_eq!(project.refused("workflow resume @"), (3, "confirmation_required".to_owned()));

@@ -138,7 +138,7 @@ fn a_rollback_of_no_named_run_means_the_active_one_else_the_last_workflow() {
     assert_eq!(project.refused("workflow rollback --yes"), (1, "no_workflow".to_owned()), "no workflow");
     project.ok(&format!("run cancel {by_hand}"));
     let line = format!("workflow rollback {} --yes", first["run_id"].as_str().expect("a run"));
-    // The second one was taken back, so that the tree is as the first one left it.
+    // The second one was rolled back, so that the tree is as the first one left it.
     assert_eq!(call(&project, &line, 0)["status"], "rolled_back");
     assert!(is_as_before(&project));
     project.ok("run create --goal 'By hand' --phases a,b");
@@ -163,7 +163,7 @@ fn what_somebody_else_changed_afterwards_is_not_overwritten() {
     assert_eq!(undone(&report), ["three", "two", "one"]);
     assert!(is_as_before(&project) && content(&project, "notes.txt").is_none());
     project.ok("checkpoint undo --yes");
-    assert_eq!(content(&project, "kept.txt").as_deref(), Some("mine\n"), "it was saved all the same");
+    assert_eq!(content(&project, "kept.txt").as_deref(), Some("mine\n"), "it was saved anyway");
 }
 
 #[test]

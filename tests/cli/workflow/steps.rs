@@ -313,11 +313,7 @@ fn a_file_of_commands_alone_is_a_workflow() {
     assert_eq!((&report["workflow"], &report["status"]), (&"flow".into(), &"completed".into()));
     let ids: Vec<&str> =
         report["steps"].as_array().expect("steps").iter().map(|step| text(&step["id"])).collect();
-    assert_eq!(
-        ids,
-        ["step-1", "step-2", "step-4", "step-4-2"],
-        "an id that another step names is passed over"
-    );
+    assert_eq!(ids, ["step-1", "step-2", "step-4", "step-4-2"], "an id that another step names is skipped");
     assert_eq!(report["steps"][0]["phase"], "executing");
     assert_eq!(content(&project, "hello.txt").as_deref(), Some("hello\n"));
     // What it was called is kept: a rollback and a resume read the file again.

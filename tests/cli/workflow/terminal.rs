@@ -85,7 +85,7 @@ fn nobody_is_asked_who_said_it_already() {
     assert!(!shown.contains("[Y/n]") && shown.contains("Stopped."), "{shown}");
 }
 
-/// Whoever was asked about a failure has read it; whoever was not reads it in the report.
+/// A person who was asked about a failure has read its error; only others find it in the report.
 #[test]
 fn the_report_does_not_repeat_what_the_question_said() {
     const ERROR: &str = "it ended with exit code 3";
