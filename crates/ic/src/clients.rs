@@ -97,7 +97,7 @@ impl Client {
         let is_rollout = transcript
             .and_then(|path| path.rsplit('/').next())
             .is_some_and(|name| name.starts_with("rollout-"));
-        // Copilot sends a timestamp, and a path of its own or none. Claude Code sends neither.
+        // Copilot sends a timestamp, which Claude Code does not, and a path of its own or none.
         let is_copilots = transcript.is_none_or(|path| path.contains("/.copilot/"));
         match self {
             Self::ClaudeCode if is_rollout || payload["turn_id"].is_string() => Self::Codex,

@@ -9,7 +9,6 @@ use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS
 use ic_store::faults::{Mode, turn_on};
 
 /// The settings that the environment holds.
-// Empty variables count as unset, except IC_DB, whose empty value is refused later.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Environment {
     /// `IC_DB`: the ledger's file, or the URL of one on a server.

@@ -325,7 +325,7 @@ impl Output {
             return Ok(());
         }
         self.flush().map_err(lost)?;
-        // Without a standard output from the start, the caller wants no answer.
+        // A call that was started with standard output closed counts as one whose reader has gone.
         if self.hung_up || !self.closed && !ic_closed_streams::had_no_output() {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use crate::commands::Said;
 ///
 /// Warnings become its field `notes`: some clients hand their model the structured answer alone, and no text beside it.
 pub(crate) fn told(said: Said, page: Option<u32>) -> CallToolResult {
-    // A command that prints no JSON, such as a mermaid diagram, answers null, and its notes.
+    // The command of every tool prints JSON. If one did not, its answer would be null.
     let mut value: Value = serde_json::from_str(&said.json).unwrap_or_default();
     let mut notes = said.notes;
     if said.is_partly {

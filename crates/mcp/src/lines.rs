@@ -80,7 +80,6 @@ async fn write(mut output: tokio::fs::File, answers: DuplexStream, mut refusals:
 }
 
 /// The answer to a line that is no message; `None` if it is one, or is empty.
-// A batch of messages, as older protocols allowed, is an array, and is refused with -32600.
 fn refusal(line: &[u8]) -> Option<Vec<u8>> {
     let line = line.trim_ascii();
     if line.is_empty() {
@@ -90,6 +89,7 @@ fn refusal(line: &[u8]) -> Option<Vec<u8>> {
     let (id, code, message) = match serde_json::from_slice::<Value>(line) {
         Err(error) => (Value::Null, -32700, format!("Parse error: {error}")),
         Ok(value) if value["jsonrpc"] == "2.0" => return None,
+        // A batch of messages, as older protocols allowed, is an array, and is refused with -32600.
         Ok(value) => (value.get("id").cloned().unwrap_or_default(), -32600, "Invalid Request".to_owned()),
     };
     let answer = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } });

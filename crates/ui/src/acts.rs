@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::flags::Wanted;
 
-/// The most acts that are remembered: a browser asks for the outcome of its own within seconds.
+/// The most acts whose outcome is remembered; older ones are forgotten.
 const REMEMBERED: usize = 32;
 
 /// What an act does.

@@ -11,7 +11,7 @@ const REPLACEMENT: &str = "\\ufffd";
 
 /// Reads a payload. Errors: the bytes are no JSON even with such characters replaced.
 pub(crate) fn read(bytes: &[u8]) -> serde_json::Result<Value> {
-    // Some clients on Windows begin with a byte order mark, which JSON does not allow.
+    // JSON allows no byte order mark, so one at the beginning is skipped.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = String::from_utf8_lossy(bytes);
     if text.contains("\\u0000") {

@@ -69,7 +69,7 @@ struct Event {
 }
 
 impl Hook {
-    /// Always ends with 0: a client would show any other code as an error, and some stop the agent.
+    /// Always ends with 0: a fault of ic must not stop the agent.
     #[allow(clippy::unnecessary_wraps, reason = "every verb is run so")]
     pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
         let started = Instant::now();
@@ -98,7 +98,7 @@ impl Hook {
             Diagnosis::new(Code::InvalidValue, format!("The {what} {name:?} is not known; it was ignored."))
         };
         let mut bytes = Vec::new();
-        // Read before anything can fail: a client that finds its pipe closed reports a broken hook.
+        // Read before anything can fail, so that the client can always write its payload to the end.
         let read = std::io::stdin().take(LONGEST_PAYLOAD).read_to_end(&mut bytes);
         let named = Client::parse(&self.client).ok_or_else(|| unknown("client", &self.client))?;
         let occasion = named.occasion(&self.event).ok_or_else(|| unknown("event", &self.event))?;

@@ -175,7 +175,7 @@ impl Printer<'_> {
                 Kind::Removed => style::BAD,
                 Kind::Context => return sink.write_all(text),
             };
-            // The newline comes after the end of the colour, so that a cut output leaves the terminal uncoloured.
+            // The newline comes after the end of the colour, so that no colour runs on into the next line.
             let (body, end) = text.strip_suffix(b"\n").map_or((text, &b""[..]), |body| (body, b"\n"));
             write!(sink, "{}", style.render())?;
             sink.write_all(body)?;

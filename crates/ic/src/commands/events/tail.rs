@@ -17,7 +17,7 @@ use crate::views::event::EventJson;
 
 /// How often `--follow` checks for new events.
 const POLL: Duration = Duration::from_millis(100);
-/// The number of events after which a tail moves its cursor: printing more in one transaction would hold an old snapshot open.
+/// The most events that are printed from one snapshot; then the cursor moves, and the next snapshot is read.
 const STEP: i64 = 1_000;
 
 /// Print events, oldest first: the newest, or those after a position.

@@ -18,7 +18,6 @@ pub(crate) struct Location {
     depth: usize,
 }
 
-// A name such as `.claude/settings.json` has one directory of the client's.
 impl Location {
     /// The file `name` of a project.
     pub(crate) fn of_project(root: &Path, name: &str) -> Self {
