@@ -1,4 +1,4 @@
-//! Coding agents, as their hooks tell of them: a prompt is recorded, can be undone, and what was undone goes no further.
+//! Coding agents and their hooks: a prompt is recorded and can be undone, and the agent may not continue undone work.
 
 use std::io::Write;
 use std::process::{Child, Stdio};

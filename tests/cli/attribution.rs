@@ -1,5 +1,5 @@
-//! Whose a change is when others work in the same files: each look around a tool call is known, so what a person did between two calls, and what
-//! others committed, stays, and all that the agent did goes.
+//! Attribution when others work in the same files. The tree is captured around each tool call, so an undo leaves what a person did between
+//! two calls, and what others committed, and undoes all that the agent did.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is newer than the open run and none of its work: a workflow that has ended, a checkpoint without a run.
+//! Newer work that is not the open run's: a workflow that has ended, a checkpoint without a run.
 
 use crate::support::Project;
 

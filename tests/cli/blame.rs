@@ -1,4 +1,4 @@
-//! Several agents in one tree at the same time: their tool calls say what is whose, for `ic blame` and for the undo of one of them.
+//! Several agents in one tree at the same time: their tool calls tell `ic blame`, and the undo of one of them, whose change it is.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is too long, or steers a terminal, or is no UTF-8, or lies in a repository that is broken.
+//! Texts that are too long, steer a terminal or are no UTF-8, and files in a broken repository.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

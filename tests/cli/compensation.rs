@@ -1,4 +1,4 @@
-//! Effects that are really made and really undone: the order, what fails, what is left, and what survives a crash.
+//! Real effects and their undo: the order, failures, what is left, and what survives a crash.
 
 mod failures;
 mod files;

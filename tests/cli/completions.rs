@@ -1,4 +1,4 @@
-//! Completion of command lines: what is offered, that it only looks, and how real shells take it.
+//! Completion of command lines: the candidates, that the ledger is only read, and real shells.
 
 mod kinds;
 mod looks;

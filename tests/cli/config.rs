@@ -1,4 +1,4 @@
-//! `ic config show`: what is in force, where it comes from, and what is wrong with a file.
+//! `ic config show`: the settings in force, their sources, and the errors of a file.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

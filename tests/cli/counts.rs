@@ -1,4 +1,4 @@
-//! What is counted of a prompt's files: files are counted as files, and what is known of a prompt that was interrupted is told.
+//! The numbers of a prompt's files: only files are counted as files, and an interrupted prompt has its numbers, too.
 
 use ic_testkit::git_in;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! Every error code, provoked; its page in `docs/errors/` shows exactly what the program then says.
+//! Every error code, provoked; its page in `docs/errors/` shows exactly the output of the program.
 //!
-//! `IC_UPDATE=1 cargo test -p ic --test cli error_pages` writes what the pages show.
+//! `IC_UPDATE=1 cargo test -p ic --test cli error_pages` writes the output into the pages.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

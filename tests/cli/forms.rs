@@ -1,4 +1,4 @@
-//! The form of the output: who decides it, and which value wins.
+//! The form of the output: which flags and variables decide it, and which one wins.
 
 use serde_json::Value;
 

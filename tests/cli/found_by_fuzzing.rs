@@ -1,4 +1,4 @@
-//! What fuzzing found, as far as it shows on the command line.
+//! Faults that fuzzing found and that the command line shows.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Commands of agents that destroy what no checkpoint holds: the person is asked, and decides.
+//! Commands of agents that destroy content that no checkpoint has: the person is asked, and decides.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The guides: what they tell a reader to type is typed, and must answer what they show.
+//! The guides: every command in them is typed, and its output must be the one that they show.
 //!
 //! A block that is headed by a language and a file's name is that file. In a block of `console`, `$ ` begins a command and
 //! `> ` continues it; the rest is its output, and `[exit N]` its exit code if that is not 0. A guide is one session in one

@@ -1,4 +1,4 @@
-//! The help of the whole tree, and what help is not. The text of a verb is held in `docs/CLI.md` alone.
+//! The help of the whole tree, and what is no help. The text of each verb is compared in `docs/CLI.md` alone.
 
 use std::fmt::Write;
 

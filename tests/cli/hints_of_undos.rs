@@ -1,4 +1,4 @@
-//! Hints of refused undos and redos: what they name can be typed, and takes nothing that the refusal did not name.
+//! Hints of refused undos and redos: their commands can be typed, and undo nothing that the refusal did not name.
 
 use serde_json::{Value, json};
 

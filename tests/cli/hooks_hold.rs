@@ -1,4 +1,4 @@
-//! A hook is never in the way: whatever happens to the ledger, the agent goes on, and `ic hooks doctor` says what happened.
+//! A hook never hinders an agent: whatever happens to the ledger, the agent continues, and `ic hooks doctor` reports it.
 
 use std::process::Child;
 use std::time::{Duration, Instant};

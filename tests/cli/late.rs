@@ -1,4 +1,4 @@
-//! Work that reports after it was rolled back: refused, but for what the revert plan must know.
+//! Reports of work that was rolled back: they are refused, except those that the revert plan needs.
 
 use serde_json::json;
 

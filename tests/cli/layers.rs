@@ -1,4 +1,4 @@
-//! The layers of a rollback: which there are, which there are not yet, and what the code layer answers.
+//! The layers of a rollback: their names, and the report of the code layer.
 
 use serde_json::{Value, json};
 

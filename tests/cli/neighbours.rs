@@ -1,4 +1,4 @@
-//! What is not the work of an agent stays when its work is undone: branches, commits, the stash and files of a person and of other agents.
+//! An undo of an agent's work leaves everything else: branches, commits, the stash and files of a person and of other agents.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Agents in work trees that lie inside the project: each has a place of its own, and hears of the others.
+//! Agents in work trees inside of the project: each has a place of its own, and is told of the others.
 
 use std::fs;
 use std::path::{Path, PathBuf};

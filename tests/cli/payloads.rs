@@ -1,4 +1,4 @@
-//! What coding agents really send, as their programs did once (`payloads/`; paths and ids are neutral), and what they are answered; and what
+//! Payloads that the programs of coding agents really sent (`payloads/`; paths and ids are neutral), the answers to them, and payloads that
 //! no client sends.
 
 use std::fmt::Write as _;

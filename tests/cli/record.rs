@@ -1,4 +1,4 @@
-//! What stands on record of what a verb did: its event, from where to where, why, and what besides.
+//! The event of a verb: its type, the states before and after it, its reason and its payload.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Taking a secret out: from what is printed, from the rows, and from the bytes of the file.
+//! The redaction of a secret: in the output, in the rows, and in the bytes of the file.
 
 use std::path::Path;
 

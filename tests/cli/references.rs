@@ -1,4 +1,4 @@
-//! How runs, dispatches and agents are named.
+//! References to runs, dispatches and agents.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Every refusal of a rollback, in the real call and in its preview alike.
+//! Every refusal of a rollback: the same in the real call and in its preview.
 
 use crate::support::{Project, chain, story};
 

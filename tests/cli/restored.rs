@@ -1,4 +1,4 @@
-//! A ledger that was restored from a `.dump`: its tables are there, the marks of the file are not.
+//! A ledger that was restored from a `.dump`: it has the tables, and not the marks of the file.
 
 use rusqlite::Connection;
 

@@ -1,4 +1,4 @@
-//! What `status`, `log` and `undo` say to a person who knows prompts alone is what is so.
+//! The output of `status`, `log` and `undo` is true for a person who knows only prompts.
 
 use serde_json::{Value, json};
 

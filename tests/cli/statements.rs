@@ -1,4 +1,4 @@
-//! Every statement of every verb finds its rows by an index, however many there are.
+//! Every statement of every verb finds its rows by an index, however many rows there are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

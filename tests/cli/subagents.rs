@@ -1,4 +1,4 @@
-//! Subagents: what one does is work of its own, the child of its prompt.
+//! Subagents: their work is a dispatch of its own, a child of the prompt's.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A project whose calls repeat exactly, and what tests say about its output.
+//! A project whose calls repeat exactly, and assertions about its output.
 
 mod page;
 mod project;

@@ -1,4 +1,4 @@
-//! `ic undo` again and again, over sessions and their resumes: each takes one prompt more, and `ic redo` brings them back in turn.
+//! `ic undo` again and again, over sessions and their resumes: each undoes one more prompt, and `ic redo` restores them in turn.
 
 use crate::agents::{Said, in_call, in_git, say};
 use crate::support::Project;

@@ -1,4 +1,4 @@
-//! The undo of work that runs: the work ends with it, and the deed decides as its preview did.
+//! The undo of running work: the work ends with it, and the real call decides as its preview did.
 
 use serde_json::{Value, json};
 

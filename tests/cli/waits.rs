@@ -1,4 +1,4 @@
-//! `ic dispatch wait`: what each end of work says to the one who waits.
+//! `ic dispatch wait`: the report of each way in which work ends.
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! Workflows that are really run: what their steps see, what a failure leads to, and what survives a crash.
+//! Workflows that really run: what their steps see, what follows a failure, and what survives a crash.
 
 mod crash;
 mod failure;

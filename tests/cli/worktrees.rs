@@ -1,4 +1,4 @@
-//! A real git repository: where its ledger lies, and that all its worktrees share it.
+//! A real git repository: the place of its ledger, which all its worktrees share.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What a person does between prompts, and what others' commits bring, is no agent's: it stays, or is asked about.
+//! Changes of a person between prompts, and those of others' commits, are no agent's: an undo leaves them, or asks.
 
 use serde_json::{Value, json};
 

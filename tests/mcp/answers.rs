@@ -1,4 +1,4 @@
-//! What tools do and answer: the same as the commands, with errors that say what to do.
+//! Calls and answers of tools: the same as of the commands, with errors that say what to do.
 
 use serde_json::{Value, json};
 

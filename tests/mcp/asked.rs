@@ -1,4 +1,4 @@
-//! A person who can be asked is asked, and nothing but the plan that was shown is done.
+//! The person is asked if the client can ask, and only the plan that was shown is carried out.
 
 use ic_testkit::World;
 use serde_json::{Value, json};

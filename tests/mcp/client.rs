@@ -1,4 +1,4 @@
-//! A client of our own: what it sends and reads is the protocol's text, no library's idea of it.
+//! A client of our own: it sends and reads the text of the protocol itself, without a library.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -1,4 +1,4 @@
-//! When the server ends: a client that goes away, a signal; and when it does not.
+//! When the server ends: after a client that goes away, and after a signal; and when it does not.
 
 use std::io::Write as _;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! A thousand calls: the server does not grow, and stays quick.
+//! A thousand calls: the server's memory does not grow, and it stays quick.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! `ic mcp install`, and `ic install`: what is merged into a client's settings, and that exactly that goes again.
+//! `ic mcp install` and `ic install`: what they add to a client's settings, and that uninstalling removes exactly that.
 
 use serde_json::Value;
 

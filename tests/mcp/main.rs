@@ -1,4 +1,5 @@
-//! The server of `ic mcp`, as a client sees it: JSON-RPC over standard input and output, in both eras of the protocol, beside the command line.
+//! The server of `ic mcp`, as a client sees it: JSON-RPC over standard input and output, in older and newer protocols, beside the command
+//! line.
 
 mod answers;
 mod asked;

@@ -1,4 +1,4 @@
-//! What a client is told: tools with their schemas and hints, resources, prompts, in both eras.
+//! The lists that a client gets: tools with their schemas and hints, resources, prompts, in older and newer protocols.
 
 use std::collections::BTreeSet;
 

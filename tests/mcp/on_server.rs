@@ -1,5 +1,5 @@
-//! A server of `ic mcp` whose ledger is on a PostgreSQL server: it keeps its connection from call to call, for a while, and trusts it no more
-//! than any other.
+//! A server of `ic mcp` whose ledger is on a PostgreSQL server. It keeps its connection between calls, for a while, and checks it like any
+//! other.
 
 use ic_testkit::{Cli, Cluster, wait_for};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A project with a run whose last dispatch spoiled something.
+//! A project with a run whose last dispatch damaged a file.
 
 use ic_testkit::{Cli, World};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What others try: other names, other origins, no key, a plan that was sent before, hostile texts, many requests, and none that ends.
+//! Attacks: other names, other origins, no key, a plan that was sent before, hostile texts, many requests, and an endless one.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Large runs and large changes: pages stay pages, everything is on one of them, and what is cut is said.
+//! Large runs and large changes: each page stays small, everything is on one of them, and a cut is mentioned.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What is new is told to who listens: every event, once, in order, also after a break.
+//! Browsers that listen are told of every event, once, in order, also after a lost connection.
 
 use std::io::{BufRead, BufReader, Write};
 

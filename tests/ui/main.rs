@@ -1,4 +1,4 @@
-//! The page of `ic ui`, asked over HTTP as a browser asks it; what it says is compared with the tree, the branch, the rows and the process.
+//! The page of `ic ui`, over HTTP as a browser uses it; its content is compared with the tree, the branch, the rows and the process.
 
 mod attacks;
 mod large;

@@ -1,4 +1,4 @@
-//! What each page says, as HTML, but for ids, times and hashes.
+//! The HTML of each page, without ids, times and hashes.
 
 use ic_testkit::Cli;
 

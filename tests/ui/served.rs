@@ -1,4 +1,4 @@
-//! A page that is served, and a browser that keeps its cookie.
+//! A running page, and a browser that keeps its cookie.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

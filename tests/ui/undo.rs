@@ -1,4 +1,4 @@
-//! What is undone and redone from the page is undone and redone on disk, in git and in the record; what was shown is what is done.
+//! Undos and redos from the page: they change the disk, git and the record, exactly as the plan showed.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Every argument of the command line that takes a value, and what kind of value.
+//! Every argument of the command line that takes a value, with the kind of the value.
 
 /// What kind of value an argument takes, and so what is bad for it.
 #[derive(Clone, Copy, PartialEq, Eq)]

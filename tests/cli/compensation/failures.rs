@@ -1,4 +1,4 @@
-//! Undos that fail: what waits, what goes on, and how the same call finishes.
+//! Undos that fail: which others wait, which continue, and how the same call finishes.
 
 use serde_json::json;
 

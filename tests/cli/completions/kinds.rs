@@ -1,4 +1,4 @@
-//! Each kind of thing that a ledger holds, by what a person knows it by.
+//! The candidates of each kind in the ledger, described by what a person knows it by.
 
 use super::{offered, short, values};
 use crate::support::{Project, chain, story};

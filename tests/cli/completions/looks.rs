@@ -1,4 +1,4 @@
-//! Completion only looks: it makes nothing, changes nothing, says nothing, and reads little.
+//! Completion only reads: it creates nothing, changes nothing, prints no errors, and reads little.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,4 @@
-//! The translations of a page say what the page says: the same headings, the same commands and files, the same links, and each
-//! in the words of its own country.
+//! The translations of a page match it: the same headings, commands, files and links, and the words of their own country.
 
 use super::links::links;
 use super::page::{blocks, exchanges, prose};

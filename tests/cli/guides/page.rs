@@ -1,4 +1,4 @@
-//! A page, taken apart.
+//! Splits a page into files, dialogues and blocks of code.
 
 /// A part of a page.
 pub(crate) enum Part<'g> {

@@ -1,4 +1,4 @@
-//! `docs/UNDO.md`: what its tables tell a reader to type is a command with flags that it has, and what they name as a refusal is one.
+//! `docs/UNDO.md`: the commands in its tables exist with their flags, and the refusals in them are error codes.
 
 use super::page::prose;
 use super::session::Session;

@@ -1,4 +1,4 @@
-//! Projects in which something has happened.
+//! Projects with runs, dispatches and rollbacks in them.
 
 use super::Project;
 

@@ -1,4 +1,4 @@
-//! Executors that die, and those who go on after them.
+//! Executors that die, and the calls that resume after them.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;

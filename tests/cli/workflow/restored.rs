@@ -1,4 +1,4 @@
-//! What a rollback of a workflow restores, and what it leaves alone.
+//! What a rollback of a workflow restores, and what it does not touch.
 
 use ic_testkit::wait_for;
 use serde_json::json;

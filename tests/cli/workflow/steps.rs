@@ -1,4 +1,4 @@
-//! What a step sees, what is recorded of it, and when it runs.
+//! The environment of a step, its record, and its order among the others.
 
 use serde_json::json;
 
