@@ -169,6 +169,7 @@ pub(crate) fn list(
             (false, _) => String::new(),
             (true, 0) => "● ".to_owned(),
             (true, deep) => {
+                // The lane continues to the next line if that is on the same branch, or on a deeper one.
                 let goes_on = log.entries.get(at + 1).is_some_and(|next| depth(next) >= deep);
                 format!("{}{} ", "│ ".repeat(deep - 1), if goes_on { "│" } else { "╵" })
             }
@@ -260,6 +261,7 @@ pub(crate) fn elsewhere(said: Option<&str>) -> String {
 
 /// The points that the run can go back to: their references, and a line of each to pick from.
 pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
+    // Rollbacks are no points, and points that cannot be reached would only be refused.
     let meant = |entry: &&Entry| matches!(&entry.what, What::Point { point, .. } if point.is_target());
     let entries: Vec<&Entry> = log.entries.iter().filter(meant).collect();
     let names: Vec<String> = entries.iter().map(|entry| name(entry)).collect();

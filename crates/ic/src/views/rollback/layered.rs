@@ -60,8 +60,10 @@ pub(crate) fn would_be_refused(refusals: &[Refusal], point: Option<&str>) -> Str
     let mut out: String = refusals.iter().map(|refusal| refused(&refusal.error)).collect();
     let is_of_others =
         |refusal: &Refusal| matches!(refusal.error.code(), Code::FileConflict | Code::ForeignCommits);
+    // Suggested only where others are in the way: undoing this work alone would leave theirs.
     let alone = command_alone(point).filter(|_| refusals.iter().any(is_of_others));
     let alone = alone.map(|command| format!("; this work alone: {command}")).unwrap_or_default();
+    // `None` as soon as one refusal has no flag: then no call can do it anyway. A set, because several refusals may need the same flag.
     let flags: Option<BTreeSet<&str>> = refusals.iter().map(|refusal| refusal.flag).collect();
     if let Some(flags) = flags {
         let flags = flags.into_iter().collect::<Vec<_>>().join(" ");
@@ -81,6 +83,7 @@ fn told_once(steps: &[Step], effects: Option<&Effects>) -> Vec<Step> {
         .collect();
     let mut steps = steps.to_vec();
     for error in steps.iter_mut().filter_map(|step| step.error.as_mut()) {
+        // The step's error ends with that of the effect, which the table of effects shows already.
         if let Some(said) = told.iter().find_map(|why| error.strip_suffix(why.as_str())) {
             *error = said.to_owned();
         }
@@ -91,6 +94,7 @@ fn told_once(steps: &[Step], effects: Option<&Effects>) -> Vec<Step> {
 /// The command that undoes a rollback. It needs a flag if effects were undone, because an undo does not make them again.
 fn way_back(id: &str, effects: Option<&Effects>) -> String {
     let is_gone =
+        // Files of the tree are restored with it, so they are no effects that would stay undone.
         |one: &Compensation| (one.state == State::Done && !one.goes_with_tree()) || one.is_cut_off();
     let effects = effects.is_some_and(|effects| effects.compensations.iter().any(is_gone));
     let flag = if effects { " --without-effects" } else { "" };

@@ -143,6 +143,7 @@ pub(crate) fn undone(undone: &Undone, files_alone: Option<&ic_rollback::FilesAlo
         };
         out += &format!("\n{}{}", styled(style::STRONG, title), rows(data, ""));
     }
+    // The rollback is in force again, or only a rest was restored: then nothing of what follows applies.
     if stands || undone.is_rest {
         return out;
     }
@@ -153,6 +154,7 @@ pub(crate) fn undone(undone: &Undone, files_alone: Option<&ic_rollback::FilesAlo
         }
     };
     let (cut_off, gone): (Vec<_>, Vec<_>) =
+        // An interrupted undo may have had its effect or not, so it is not claimed to be undone.
         undone.effects.iter().partition(|one| one.is_cut_off() || one.state == State::Running);
     still("still undone, not made again", gone.iter().map(|one| plain(&one.step)).collect());
     still("perhaps undone, interrupted half way", cut_off.iter().map(|one| plain(&one.step)).collect());
