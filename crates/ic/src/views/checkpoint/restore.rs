@@ -185,7 +185,7 @@ fn in_the_way(report: &Report) -> String {
     styled(style::DIM, &format!("to replace what is there, too: ic checkpoint restore {id} --yes")) + "\n"
 }
 
-/// The command that restores what a restore replaced. An undo is itself undone by a redo.
+/// The command that restores what a restore replaced. An undo restores a safety checkpoint, and another undo does not undo it.
 fn way_back(report: &Report, safety: &CheckpointId) -> String {
     let undo = match report.target.kind {
         Kind::Safety => format!("ic checkpoint restore {}", safety.short()),
