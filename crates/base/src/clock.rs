@@ -20,6 +20,7 @@ impl fmt::Display for Timestamp {
     /// RFC 3339, UTC, milliseconds: `2026-02-20T16:55:15.000Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match DateTime::<Utc>::from_timestamp_millis(self.0) {
+            // `to_rfc3339_opts` costs more than the rest of the line.
             // A list of events has one a line: four digits of a year, which is every year that matters, take no formatter.
             Some(time) if (0..=9999).contains(&time.year()) => {
                 f.write_str(str::from_utf8(&digits(time)).unwrap_or_default())
@@ -30,7 +31,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// `2026-02-20T16:55:15.000Z`, of a year from 0 to 9999.
+/// The form `2026-02-20T16:55:15.000Z`. The year must be from 0 to 9999: there is room for four digits.
 fn digits(time: DateTime<Utc>) -> [u8; 24] {
     let mut text = *b"0000-00-00T00:00:00.000Z";
     let mut put = |end: usize, mut number: u32| {
@@ -51,7 +52,7 @@ fn digits(time: DateTime<Utc>) -> [u8; 24] {
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync {
-    /// The time now.
+    /// The time now, to the millisecond; two calls may get the same one, or an earlier one if the clock is set back.
     fn now(&self) -> Timestamp;
 
     /// The time now in nanoseconds since 1970, as fine as the clock has it: to compare moments of several processes, never to record them.

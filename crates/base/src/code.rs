@@ -144,7 +144,7 @@ codes! {
     NotUndoable = "not_undoable", No;
     /// The commit of a task cannot be checked out here.
     CommitUnusable = "commit_unusable", No;
-    /// The configuration file is left as it is.
+    /// The configuration file was not changed.
     ConfigNotChanged = "config_not_changed", No;
     /// Something that was begun has to be finished first.
     NotFinished = "not_finished", No;
@@ -192,7 +192,7 @@ codes! {
     Pivot = "pivot", No;
     /// An effect could not be undone.
     EffectFailed = "effect_failed", No;
-    /// A rollback undid effects, which nobody can make again.
+    /// A rollback undid effects, which cannot be made again.
     EffectsUndone = "effects_undone", No;
     /// The run went on since the rollback that would be undone.
     RunChanged = "run_changed", No;
@@ -202,7 +202,7 @@ codes! {
     NothingToResume = "nothing_to_resume", No;
     /// A merge, rebase or the like is in progress.
     GitInProgress = "git_in_progress", No;
-    /// Another git command holds the index or a ref, or moved one meanwhile.
+    /// Another git command holds the index or a ref, or moved a ref during the call.
     GitBusy = "git_busy", No;
     /// The repository uses something that is not restored: sparse checkout, submodule changes, a branch checked out elsewhere.
     GitUnsupported = "git_unsupported", No;

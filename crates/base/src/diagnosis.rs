@@ -30,14 +30,14 @@ struct Inner {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// No sentence of ours is longer; with what it repeats it may be.
+/// No sentence of ours is longer than this, in bytes; it can be when it repeats an argument.
 const MAX_TEXT: usize = 4 * 1024;
 /// A script gets a path whole, whatever its name: Linux allows 4,096 bytes.
 const MAX_DETAIL: usize = 8 * 1024;
 
 /// A text that stands in an error: masked, since it ends in logs, and cut where what it repeats is too long.
 fn bounded(text: String, max_bytes: usize) -> String {
-    // Before the cut, which could leave half of what is told by its end.
+    // Masked before it is cut: half a token may no longer be recognised as one.
     let text = match mask(&text) {
         Cow::Owned(masked) => masked,
         Cow::Borrowed(_) => text,
@@ -62,7 +62,7 @@ impl Diagnosis {
         self
     }
 
-    /// Adds a sentence about what was done all the same.
+    /// Adds a sentence about what was done although the call failed.
     #[must_use]
     pub fn but(mut self, done: &str) -> Self {
         self.0.message = bounded(format!("{} But {done}.", self.0.message), MAX_TEXT);
@@ -87,7 +87,7 @@ impl Diagnosis {
         self
     }
 
-    /// The stable code.
+    /// The stable code that scripts match on; each has a page in `docs/errors/`.
     pub fn code(&self) -> Code {
         self.0.code
     }
@@ -134,6 +134,7 @@ impl<T> Diagnose<T> for std::io::Result<T> {
         use std::io::ErrorKind as E;
         self.map_err(|error| {
             let code = match error.kind() {
+                // A quota that is used up and a full disk are the same to the person: space has to be freed.
                 E::StorageFull | E::QuotaExceeded => Code::DiskFull,
                 E::PermissionDenied | E::ReadOnlyFilesystem => Code::PermissionDenied,
                 _ => Code::Io,

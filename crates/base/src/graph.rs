@@ -61,6 +61,7 @@ impl Graph {
         rank: impl Fn(usize) -> R,
         at_circle: impl Fn(&BTreeSet<usize>) -> Option<usize>,
     ) -> Vec<usize> {
+        // Kahn's algorithm; the set keeps the free nodes sorted by rank, so that the order is the same on every call.
         let open_needs = |node: usize| self.needs[node].iter().filter(|need| nodes.contains(need)).count();
         let mut open: Vec<usize> = (0..self.len()).map(open_needs).collect();
         let mut free: BTreeSet<(R, usize)> =

@@ -21,7 +21,7 @@ impl IdSource for RandomIds {
     #[allow(clippy::disallowed_methods, reason = "the one place that makes random ids")]
     fn next(&self, now: Timestamp) -> Uuid {
         let mut random = [0; 10];
-        // Wholly random ones: those made of the time read the machine's clock, and end the program where that is before 1970.
+        // From a v4 id, which is random throughout. The crate's own v7 reads the machine's clock, and panics if that is before 1970.
         random.copy_from_slice(&Uuid::new_v4().as_bytes()[6..]);
         uuid::Builder::from_unix_timestamp_millis(unix_millis(now), &random).into_uuid()
     }
@@ -47,6 +47,7 @@ impl IdSource for SeededIds {
 }
 
 fn unix_millis(now: Timestamp) -> u64 {
+    // A UUIDv7 has no sign in its time: a clock before 1970 counts as 1970.
     u64::try_from(now.millis()).unwrap_or(0)
 }
 
@@ -65,7 +66,7 @@ macro_rules! ids {
         pub struct $name(String);
 
         impl $name {
-            /// The hyphenated text.
+            /// The whole id as hyphenated text, as it stands in rows and in JSON.
             pub fn as_str(&self) -> &str { &self.0 }
 
             /// The last eight digits: what people are shown.
@@ -74,7 +75,7 @@ macro_rules! ids {
                 &self.0[start..]
             }
 
-            /// An id as it stands in the ledger.
+            /// An id that was read from the ledger; it is not parsed again.
             pub fn from_ledger(text: String) -> Self { Self(text) }
         }
 
@@ -89,21 +90,21 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A run.
+    /// Names a run; every row that belongs to the run repeats it.
     RunId;
-    /// A dispatch.
+    /// Names a dispatch; a worker reports with it (`IC_DISPATCH_ID`).
     DispatchId;
-    /// An artifact.
+    /// Names an artifact of a run.
     ArtifactId;
-    /// An agent.
+    /// Names an agent that was registered with a run.
     AgentId;
-    /// A rollback.
+    /// Names a rollback and its journal.
     RollbackId;
-    /// A checkpoint.
+    /// Names a checkpoint, which may have a name of its own as well.
     CheckpointId;
     /// A restore of a checkpoint.
     RestoreId;
-    /// A compensation.
+    /// Names the compensation of one effect.
     CompensationId;
     /// A rewind of an application's database.
     RewindId;

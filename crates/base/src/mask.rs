@@ -1,8 +1,8 @@
 //! Secrets in text that is written down: tokens of well-known shapes are cut down to what says their kind, visibly
 //! (`ghp_…[masked]`), and so are the values of names that people give to secrets.
 //!
-//! Escapes of a terminal are looked past: a program that colours its output splits a name or a value with them. They stay in what is
-//! shown.
+//! Escapes of a terminal are ignored in the search: a program that colours its output splits a name or a value with them. They stay in
+//! the text that is shown.
 //!
 //! The work is linear in the text, whatever it is, and takes a few hundred bytes of memory beside it: a token that comes in
 //! pieces is found as if it came in one. What looks like no token of a known kind stays, so this saves from accidents and
@@ -32,6 +32,7 @@ pub fn mask(text: &str) -> Cow<'_, str> {
     let mut shown = masker.push(text.as_bytes()).to_vec();
     shown.extend_from_slice(masker.finish());
     if shown == text.as_bytes() {
+        // Most texts hold no secret: no copy of them is kept.
         return Cow::Borrowed(text);
     }
     Cow::Owned(String::from_utf8_lossy(&shown).into_owned())
@@ -50,7 +51,7 @@ pub struct Masker {
 }
 
 impl Masker {
-    /// Nothing was seen yet.
+    /// A masker at the beginning of a stream.
     pub fn new() -> Self {
         Self::default()
     }
@@ -68,7 +69,7 @@ impl Masker {
         &self.engine.out
     }
 
-    /// Returns what was held back: nothing more will come.
+    /// Returns the bytes that waited for a decision. To be called once, at the end of the stream.
     pub fn finish(&mut self) -> &[u8] {
         self.engine.out.clear();
         self.split(b"", true);

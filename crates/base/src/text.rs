@@ -53,7 +53,7 @@ impl Label {
         Self(text)
     }
 
-    /// The text.
+    /// The text, as it was given to [`Label::parse`].
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -76,7 +76,7 @@ pub fn is_unsafe_to_show(c: char) -> bool {
         )
 }
 
-/// A text of at most so many bytes as it is; a longer one with its beginning, how much was left out, and its end.
+/// A text of at most `max_bytes` unchanged; a longer one as its beginning, how much was left out, and its end.
 ///
 /// An argument may have 130 kB and a file far more: a message that repeats it whole hides what it says.
 pub(crate) fn shortened(text: &str, max_bytes: usize) -> std::borrow::Cow<'_, str> {
@@ -109,7 +109,7 @@ pub fn title(text: &str) -> String {
     format!("{}…", head.trim_end())
 }
 
-/// A value as it is typed in a shell: quoted if it is more than a plain word.
+/// A value as a shell takes it: in single quotes unless it is a plain word.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@');
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -2,7 +2,7 @@
 
 /// Makes an enum of words: its type, `ALL`, `WORDS`, `as_str` and `parse`, from one list.
 ///
-/// A word that is not in the list is never taken for one that is: whoever parses a row makes it `corrupt` and names table,
+/// A word outside of the list is never taken for one of them: the code that parses a row fails with `corrupt` and names table,
 /// column and row. The contract's schemas list `WORDS`, in the order of the declaration.
 ///
 /// ```
@@ -33,7 +33,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them.
+            /// Every value, in the order of the declaration.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
             /// Their words, in the same order.

@@ -1,8 +1,8 @@
 //! Whether standard output was closed as the process began (`>&-` in a shell).
 //!
-//! Rust opens `/dev/null` in its place before `main`, so that no other file gets its number: all that is written is lost, and every write
-//! succeeds. Who asks later cannot tell that from a caller who wants nothing printed. So it is looked at before, by a function that the
-//! loader calls.
+//! Rust opens `/dev/null` in its place before `main`, so that no other file gets its number: all output is lost, and every write
+//! succeeds. After that, the process cannot tell this from a caller that wants nothing printed. So a function that the loader calls
+//! looks at the descriptor before `main`.
 //!
 //! This crate has unsafe code for that, and has nothing else.
 
@@ -22,9 +22,11 @@ extern "C" fn look() {
         reason = "asks for the flags of a descriptor, which may be closed; nothing is changed"
     )]
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    // F_GETFD fails for a closed descriptor alone (EBADF). No thread exists yet, so no stronger order is needed.
     CLOSED.store(flags == -1, Relaxed);
 }
 
+// Not read by any code here: without `used` the linker would drop it.
 #[used]
 #[allow(unsafe_code, reason = "a place that the loader reads: a pointer to a function without arguments")]
 #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]

@@ -1,12 +1,12 @@
 //! SQLite syncs the directory of a write-ahead log with the first flush of every process that writes. That makes the name of a new
-//! log durable; a log that an earlier process began has a durable name already, and the flush is waited for in vain.
+//! log durable. A log that an earlier process began has a durable name already, so the sync costs time and gains nothing.
 //!
 //! SQLite lets its system calls be replaced (`xSetSystemCall`), and tolerates that a directory cannot be opened: then it is not
-//! synced. So the call that opens it is answered with no where the log was begun before. A log is begun if it holds more than its
+//! synced. So the call that opens the directory fails if the log was begun before. A log is begun if it holds more than its
 //! header: SQLite writes the header, syncs file and directory, and writes the first page after that
 //! (`sqlite3WalFrames`, with any `synchronous` but OFF). Every other file, a rollback journal above all, is treated as always.
 //!
-//! This crate has unsafe code, because SQLite calls a C function, and has nothing else.
+//! This crate has unsafe code, because SQLite calls a C function, and holds nothing else.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
@@ -28,7 +28,7 @@ static ORIGINAL: OnceLock<Option<OpenDirectory>> = OnceLock::new();
 
 /// From now on no process syncs the directory of a log that another one began. To be called before a database is opened.
 ///
-/// Where SQLite does not allow it, it goes on as it always does.
+/// Where SQLite does not allow the replacement, it syncs as usual.
 pub fn once_a_log() {
     ORIGINAL.get_or_init(replace);
 }
@@ -38,7 +38,7 @@ fn replace() -> Option<OpenDirectory> {
     const NAME: &CStr = c"openDirectory";
     // SAFETY: `sqlite3_vfs_find` initialises SQLite and returns its default VFS, which lives as long as the process, or NULL. The
     // methods are of version 3 of the VFS, which is asked for first, and take the name of a call. What is registered under this name
-    // has the signature `int (*)(const char *, int *)` in os_unix.c. `ORIGINAL` is set once, and nobody else replaces the call.
+    // has the signature `int (*)(const char *, int *)` in os_unix.c. `ORIGINAL` is set once, and no other code replaces the call.
     unsafe {
         let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
         if vfs.is_null() || (*vfs).iVersion < 3 {

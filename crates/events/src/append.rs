@@ -22,7 +22,7 @@ pub struct NewEvent<'a> {
     pub from: Option<&'a str>,
     /// The phase or status after.
     pub to: Option<&'a str>,
-    /// The run's epoch.
+    /// The epoch of the run at the event; `None` for an event outside of runs.
     pub epoch: Option<i64>,
     /// `pass`, `fail` or `none`.
     pub gate_result: Option<&'a str>,
@@ -30,7 +30,7 @@ pub struct NewEvent<'a> {
     pub gate_tier: Option<&'a str>,
     /// Why, in the words of who asked for it; tokens in it are masked when it is recorded.
     pub reason: Option<&'a str>,
-    /// Facts, as a JSON object, recorded as they are.
+    /// Facts, as a JSON object, recorded unchanged: secrets in them are not masked.
     pub payload: Option<Value>,
 }
 
@@ -60,6 +60,7 @@ impl<'a> NewEvent<'a> {
 /// Records an event and returns its seq: one more than the last, in the caller's transaction.
 pub fn append(tx: &Transaction<'_>, now: Timestamp, new: &NewEvent<'_>) -> Result<Seq> {
     // From the head row, not from the newest event: if the newest is removed, the gap shows.
+    // The transaction remembers the head after its first event: a second one needs no query.
     let (last, before) = match tx.head() {
         Some(head) => head,
         None => list::head(tx)?,

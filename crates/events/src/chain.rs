@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::event::Event;
 
-/// A SHA-256 digest.
+/// A SHA-256 digest: of an event and all before it, or of one text.
 pub type Hash = [u8; 32];
 
 /// The hash that `event` must carry, given the one before it.

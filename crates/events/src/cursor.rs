@@ -60,7 +60,7 @@ pub fn commit(
     let (head, _) = crate::list::head(tx)?;
     let at = position(tx, name, run_id)?;
     if seq > head {
-        // A cursor beyond the head would pass over events that are yet to happen.
+        // A cursor beyond the head would skip events that are yet to happen.
         return Err(out_of_range(
             seq,
             &format!("The last event is {head}."),
@@ -148,5 +148,6 @@ fn from_row(row: &Row<'_>) -> Result<Cursor> {
 }
 
 fn scope(run_id: Option<&RunId>) -> &str {
+    // An empty text and not NULL: the scope is part of the primary key, and NULLs in a key never conflict.
     run_id.map_or("", RunId::as_str)
 }

@@ -1,4 +1,4 @@
-//! What a rollback takes back of a run.
+//! Which part of a run's record a rollback covers.
 
 use ic_base::{DispatchId, RunId, Seq};
 
@@ -7,11 +7,11 @@ use ic_base::{DispatchId, RunId, Seq};
 /// Rule: `product.md`, "The cut". It is a seq and never a time, because rows can share a millisecond and clocks step back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// The run.
+    /// The run that goes back; rows of other runs are never covered.
     pub run_id: RunId,
-    /// The event that last crossed the target; what was recorded after it is taken back.
+    /// The event that last crossed the target; rows recorded after it are rolled back.
     pub seq: Seq,
-    /// The rolled-back phases, in chain order; what is labelled with one is taken back too.
+    /// The rolled-back phases, in chain order; rows labelled with one of them are rolled back too.
     pub phases: Vec<String>,
     /// Only what this dispatch and its descendants did, whenever that was; `None`: whatever lies after the cut.
     pub only: Option<DispatchId>,
@@ -20,7 +20,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Whether a rollback covers a row that was recorded at `seq`, is labelled with `phase` and belongs to the work of `dispatch`, if to any.
+    /// Whether a rollback covers a row recorded at `seq` and labelled with `phase`. `dispatch`: the work that the row belongs to, if any.
     pub fn covers(&self, seq: Seq, phase: &str, dispatch: Option<&DispatchId>) -> bool {
         match &self.only {
             Some(only) => dispatch.is_some_and(|id| id == only || self.descendants.contains(id)),

@@ -8,21 +8,21 @@ use crate::chain::Hash;
 ic_base::words! {
     /// What kind of thing an event is about.
     pub enum Source {
-        /// The run itself.
+        /// The run itself, as a whole.
         Run = "run",
         /// Its pointer in the chain of phases.
         Phase = "phase",
-        /// A dispatch.
+        /// A piece of work, from its creation to its end.
         Dispatch = "dispatch",
-        /// An agent.
+        /// An agent that is registered with a run.
         Agent = "agent",
-        /// An artifact.
+        /// A file that a run recorded as its result.
         Artifact = "artifact",
         /// A place to which a run can go back.
         Point = "point",
-        /// A checkpoint.
+        /// A checkpoint, its content, or a restore of it.
         Checkpoint = "checkpoint",
-        /// A compensation.
+        /// The compensation of an effect.
         Compensation = "compensation",
         /// A rollback over several layers.
         Rollback = "rollback",
@@ -33,8 +33,8 @@ ic_base::words! {
     }
 }
 
-/// Each type says it, so that a new one is decided and has no default. Late reports, checkpoints, refusals and redactions are quiet: an
-/// undo loses nothing of them.
+/// Whether a type blocks the undo of a rollback. Each type says so itself: a new one gets no answer by default. Late reports, checkpoints,
+/// refusals and redactions are quiet, because an undo loses nothing of them.
 macro_rules! blocks_undo {
     (blocks) => {
         true
@@ -89,51 +89,51 @@ event_types! {
     Redacted = Run, "redacted", quiet;
     /// The run moved forward.
     Advance = Phase, "advance", blocks;
-    /// A hard gate held it back.
+    /// A hard gate blocked the run.
     Block = Phase, "block", quiet;
-    /// It does not advance by itself.
+    /// The run was told not to advance by itself.
     Pause = Phase, "pause", quiet;
-    /// A phase was marked to be passed over.
+    /// A phase was marked to be skipped.
     Skip = Phase, "skip", blocks;
     /// The run moved forward past its gate, by decision.
     Override = Phase, "override", blocks;
-    /// The run was taken back (seed 001: `EventRollback`).
+    /// The run was rolled back (seed 001: `EventRollback`).
     Rollback = Phase, "rollback", blocks;
     /// A rollback over several layers began: the run is closed.
     RollbackBegun = Rollback, "rollback_begun", blocks;
     /// A step of a rollback was done.
     RollbackStepDone = Rollback, "rollback_step_done", blocks;
-    /// A step of a rollback was passed over, by decision.
+    /// A step of a rollback was skipped, by decision.
     RollbackStepSkipped = Rollback, "rollback_step_skipped", blocks;
     /// A step of a rollback failed; the rest waits.
     RollbackStopped = Rollback, "rollback_stopped", blocks;
     /// The abort of a rollback began; the run stays closed.
     RollbackAbortBegun = Rollback, "rollback_abort_begun", blocks;
-    /// A rollback was aborted: what it had put back was put back again.
+    /// A rollback was aborted: what it had changed is as before it.
     RollbackAborted = Rollback, "rollback_aborted", blocks;
     /// The undo of a rollback began: the run is closed.
     RollbackUndoBegun = Rollback, "rollback_undo_begun", blocks;
-    /// The undo of a rollback was aborted: it stands.
+    /// The undo of a rollback was aborted: the rollback stands.
     RollbackUndoAborted = Rollback, "rollback_undo_aborted", blocks;
-    /// A rollback was taken back itself.
+    /// A rollback was undone.
     RollbackUndone = Rollback, "rollback_undone", blocks;
-    /// Work was handed out.
+    /// A dispatch was created.
     DispatchCreated = Dispatch, "dispatch_created", blocks;
-    /// Work began.
+    /// The worker of a dispatch began.
     DispatchStarted = Dispatch, "dispatch_started", blocks;
-    /// Work ended well.
+    /// The worker of a dispatch reported success.
     DispatchCompleted = Dispatch, "dispatch_completed", blocks;
-    /// Work ended badly.
+    /// The worker of a dispatch reported failure.
     DispatchFailed = Dispatch, "dispatch_failed", blocks;
-    /// Work took too long.
+    /// A dispatch did not end within its time limit.
     DispatchTimedOut = Dispatch, "dispatch_timed_out", blocks;
-    /// Work was called off (seed 001: `EventDispatchCancelled`).
+    /// A dispatch was cancelled (seed 001: `EventDispatchCancelled`).
     DispatchCancelled = Dispatch, "dispatch_cancelled", blocks;
     /// Commits or files of a dispatch were recorded.
     DispatchRecorded = Dispatch, "dispatch_recorded", quiet;
     /// Tokens of a dispatch were recorded.
     DispatchTokens = Dispatch, "dispatch_tokens", quiet;
-    /// An agent joined.
+    /// An agent was registered with the run.
     AgentAdded = Agent, "agent_added", blocks;
     /// An agent ended well.
     AgentCompleted = Agent, "agent_completed", blocks;
@@ -163,15 +163,15 @@ event_types! {
     CompensationRegistered = Compensation, "compensation_registered", blocks;
     /// The effect is about to be made.
     CompensationArmed = Compensation, "compensation_armed", blocks;
-    /// An undo began.
+    /// The compensation of an effect began.
     CompensationStarted = Compensation, "compensation_started", blocks;
     /// An effect was undone.
     CompensationDone = Compensation, "compensation_done", blocks;
-    /// An undo failed.
+    /// The compensation of an effect failed; the effect stands.
     CompensationFailed = Compensation, "compensation_failed", blocks;
-    /// An effect was left as it is, as declared.
+    /// An effect was not undone, as its compensation declares.
     CompensationSkipped = Compensation, "compensation_skipped", blocks;
-    /// The undoing of a run's effects began: nobody else moves it.
+    /// The undoing of a run's effects began: no other process moves the run until it ends.
     CompensatingBegun = Run, "compensating_begun", blocks;
     /// The undoing of a run's effects ended.
     CompensatingEnded = Run, "compensating_ended", blocks;
@@ -198,7 +198,7 @@ pub struct Event {
     pub run_id: Option<RunId>,
     /// What kind of thing it is about.
     pub source: String,
-    /// What happened.
+    /// What happened: the text of an [`EventType`], or one of a newer version.
     pub event_type: String,
     /// The id of the thing it is about, where that is not the run.
     pub subject_id: Option<String>,

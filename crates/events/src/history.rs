@@ -1,4 +1,4 @@
-//! Whether a ledger still has the history that somebody has read: a server whose standby was promoted, or a file that an older copy
+//! Whether a ledger still has the history that a consumer has read. A server whose standby was promoted, or a file that an older copy
 //! replaced, may have lost events and given their numbers to others.
 
 use ic_base::{Code, Diagnosis, Result, Seq};
@@ -10,9 +10,9 @@ use crate::list;
 /// An event that was read, by its number and its hash, which covers all events before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Its number.
+    /// Its number in the order of all events.
     pub seq: Seq,
-    /// Its hash.
+    /// Its hash, which differs if any event before it differs.
     pub hash: Hash,
 }
 

@@ -68,7 +68,7 @@ pub struct Filter<'a> {
     pub source: Option<Source>,
     /// Only those from before this one.
     pub before: Seq,
-    /// At most so many.
+    /// The most events that are visited.
     pub limit: i64,
 }
 

@@ -12,13 +12,13 @@ use crate::list;
 /// A head that was kept elsewhere: what `seq` must hash to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedHead {
-    /// The seq.
+    /// The event up to which the chain was seen elsewhere; 0: before the first.
     pub seq: Seq,
-    /// Its hash.
+    /// The hash that this event had there; zeros for `seq` 0.
     pub hash: Hash,
 }
 
-/// What verification found.
+/// The result of [`verify`]: how far the chain holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// How many events were walked.
@@ -40,6 +40,7 @@ pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result
             walk.first_bad = Some((event.seq.min(walk.next), problem));
             return Ok(ControlFlow::Break(()));
         }
+        // A text may be missing only if the record says so: without its event, the redaction was made from outside.
         if event.reason_hash.is_some() || event.payload_hash.is_some() {
             let evidence = redaction_of(snapshot, event.seq)?;
             if evidence.is_none() {
@@ -51,6 +52,7 @@ pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result
         Ok(ControlFlow::Continue(()))
     });
     match walked {
+        // A row that cannot be read is a finding, not a failure of the walk.
         Err(error) if error.code() == Code::Corrupt => {
             walk.first_bad = Some((walk.next, format!("it cannot be read ({})", error.message())));
         }

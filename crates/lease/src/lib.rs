@@ -1,15 +1,15 @@
 //! Whether anything has a file open for writing, or mapped so: the kernel answers that when it is asked for a read lease.
 //!
 //! A map keeps the open file that it was made from, long after its handle was closed. The kernel counts open files that may write, of
-//! every process, user and container, and refuses a read lease while there is one (`EAGAIN`). So one lease that is taken and
-//! released tells what otherwise needs a look at the maps of every process, and that shows no process of another user.
+//! every process, user and container, and refuses a read lease while there is one (`EAGAIN`). So one lease, taken and released at
+//! once, replaces a look at the maps of every process, which would show no process of another user.
 //!
 //! While a lease is held, two things could disturb others, so it is released at once:
-//! - Who opens the file for writing waits for the release (for microseconds), or is refused if it asked not to wait (`O_NONBLOCK`).
+//! - A process that opens the file for writing waits for the release (for microseconds), or fails if it asked not to wait (`O_NONBLOCK`).
 //! - The kernel signals the holder: with SIGIO, which ends a process. Here it is told to use SIGURG, which every process ignores
 //!   unless it says otherwise. A setting for the whole process would pass to its children.
 //!
-//! This crate has unsafe code, because `rustix` has no leases, and has nothing else.
+//! This crate has unsafe code, because `rustix` has no leases, and holds nothing else.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
@@ -51,7 +51,7 @@ mod linux {
 
     impl<'f> Lease<'f> {
         pub(super) fn take(file: BorrowedFd<'f>) -> io::Result<Self> {
-            // First: from the moment of the lease on, the signal may come.
+            // Before the lease: from then on the signal may come.
             call(file, F_SETSIG, libc::SIGURG)?;
             call(file, libc::F_SETLEASE, libc::F_RDLCK)?;
             Ok(Self(file))
@@ -60,14 +60,14 @@ mod linux {
 
     impl Drop for Lease<'_> {
         fn drop(&mut self) {
-            // The kernel took it already where this fails.
+            // If this fails, the kernel has revoked the lease already.
             let _ = call(self.0, libc::F_SETLEASE, libc::F_UNLCK);
         }
     }
 
     #[allow(unsafe_code, reason = "rustix has no leases")]
     fn call(file: BorrowedFd<'_>, command: libc::c_int, argument: libc::c_int) -> io::Result<()> {
-        // SAFETY: both commands take a number and touch no memory; the handle is open for as long as it is borrowed.
+        // SAFETY: both commands take a number and touch no memory; the handle is open while it is borrowed.
         match unsafe { libc::fcntl(file.as_raw_fd(), command, argument) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(()),

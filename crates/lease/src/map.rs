@@ -17,7 +17,7 @@ pub struct SharedMap {
 pub enum Access {
     /// Reads. The handle that it is made from may allow more.
     Read,
-    /// Reads and stores.
+    /// Reads and stores. The handle that it is made from must allow both.
     Write,
 }
 

@@ -1,6 +1,6 @@
-//! The bytes before a place.
+//! The bytes before a place: whether a name or a word begins there depends on them.
 
-/// How many are known.
+/// How many bytes are kept over the pieces of a stream: longer than the options and names that are looked for.
 pub(super) const KNOWN: usize = 32;
 
 /// The end of what was passed, and what was passed of the input since.
@@ -11,7 +11,7 @@ pub(super) struct Before<'a> {
 }
 
 impl Before<'_> {
-    /// The byte so many places back; `0`: the one that stands directly before. A space, where more is not known.
+    /// The byte at this distance; 0 is the one directly before. A space where nothing is known any more: it separates words.
     pub(super) fn back(&self, places: usize) -> u8 {
         if let Some(at) = self.input.len().checked_sub(places + 1) {
             return self.input[at];
@@ -20,7 +20,7 @@ impl Before<'_> {
         at.map_or(b' ', |at| self.kept[at])
     }
 
-    /// The last two.
+    /// The two bytes directly before, in the order of the text.
     pub(super) fn two(&self) -> [u8; 2] {
         [self.back(1), self.back(0)]
     }
@@ -31,7 +31,7 @@ impl Before<'_> {
         (0..KNOWN).take_while(|places| is_in_name(self.back(*places))).count()
     }
 
-    /// What was passed, with these bytes after it.
+    /// Appends bytes to what is kept, and drops as many of the oldest.
     pub(super) fn keep(kept: &mut [u8; KNOWN], bytes: &[u8]) {
         if let Some(from) = bytes.len().checked_sub(KNOWN) {
             kept.copy_from_slice(&bytes[from..]);

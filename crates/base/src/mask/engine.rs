@@ -11,7 +11,7 @@ use super::verdict::{Hidden, Verdict};
 
 const KEY_END: &[u8] = b"-----END";
 
-/// Escapes that wait for the text before them take no more; what would be beyond is left out.
+/// The most bytes of escapes that wait for the text before them. Escapes beyond this are dropped, so that memory stays flat.
 const MOST_ESCAPES: usize = 4096;
 
 /// Looks for tokens in plain bytes.
@@ -23,9 +23,9 @@ pub(super) struct Engine {
     pub(super) held: Vec<u8>,
     /// The last bytes before that.
     before: [u8; KNOWN],
-    /// The program whose options are read: nothing said yet that its command ended.
+    /// The program whose options are read; `None` once its command has ended.
     tool: Option<Tool>,
-    /// Escapes that stand in or after what is held: after so many of its bytes.
+    /// Escapes that stand in `held` or after it, each with the number of held bytes before it.
     escapes: VecDeque<(usize, Vec<u8>)>,
 }
 
@@ -33,16 +33,16 @@ pub(super) struct Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Text,
-    /// In the first part of a JSON Web Token, which says how it is signed and is shown; so many bytes of it were.
+    /// In the first part of a JSON Web Token, which tells how it is signed and is shown. The number counts the bytes shown so far.
     Header(usize),
     Hidden(Hidden),
 }
 
 /// What became of the beginning of the input.
 enum Step {
-    /// So many bytes are done with.
+    /// This number of bytes is decided, and written or hidden.
     Taken(usize),
-    /// What follows so many bytes is not decided before more is known.
+    /// This number of bytes is decided; what follows them waits for more input.
     Held(usize),
 }
 
@@ -95,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// Shows what was held back: nothing more will come.
+    /// Decides on the bytes that waited, at the end of the stream.
     pub(super) fn finish(&mut self) {
         let input = std::mem::take(&mut self.held);
         self.run(&input, true);
@@ -135,7 +135,7 @@ impl Engine {
         self.moved(all);
     }
 
-    /// Passes over bytes that are not shown: the escapes in them are, since a colour that began before ends there.
+    /// Skips bytes that are not shown. The escapes in them are shown: a colour that began before may end there.
     fn hide(&mut self, count: usize) {
         while let Some((_, escape)) = self.escapes.pop_front_if(|(at, _)| *at <= count) {
             self.out.extend_from_slice(&escape);
@@ -238,7 +238,7 @@ impl Engine {
         Step::Taken(length)
     }
 
-    /// Passes over what is hidden.
+    /// Skips bytes that are hidden, to the end of the token.
     fn hidden(&mut self, input: &[u8], hidden: Hidden, at_end: bool) -> Step {
         let (passed, then) = match hidden {
             Hidden::Of(class) => match class.run(input) {
@@ -256,6 +256,7 @@ impl Engine {
                     None if within.len() == left => (left, State::Text),
                     None if at_end => (within.len(), State::Text),
                     None => {
+                        // The end mark may be split between two pieces of the stream: its first bytes are kept for the next one.
                         let passed = within.len().saturating_sub(KEY_END.len() - 1);
                         self.state = State::Hidden(Hidden::Key(left - passed));
                         self.hide(passed);

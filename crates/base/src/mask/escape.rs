@@ -2,6 +2,7 @@
 
 /// An escape that is longer than this is text: a string without an end would hide all that follows it.
 const LONGEST: usize = 4096;
+/// A control sequence that is longer than this is text.
 const LONGEST_CONTROL: usize = 64;
 
 /// A piece of a stream.
@@ -38,7 +39,7 @@ const fn may_begin(b: u8) -> bool {
 impl Splitter {
     /// Whether there may be an escape in these bytes.
     pub(super) fn is_needed(&self, bytes: &[u8]) -> bool {
-        // In blocks without a way out, which the compiler makes wide.
+        // Each block is folded without an early exit: the compiler turns that into vector instructions.
         !self.pending.is_empty()
             || bytes.chunks(64).any(|block| block.iter().fold(false, |any, b| any | may_begin(*b)))
     }
@@ -103,6 +104,7 @@ fn seen(rest: &[u8], at_end: bool) -> Seen {
         (_, Some(b'0'..=b'~')) => Seen::Escape(2),
         (_, Some(_)) => Seen::No,
     };
+    // Half an escape at the end of the stream is text: nothing completes it any more.
     if at_end && matches!(found, Seen::More) { Seen::No } else { found }
 }
 

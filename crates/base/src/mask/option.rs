@@ -10,17 +10,17 @@ use super::verdict::{Hidden, Verdict};
 pub(super) enum Tool {
     /// <https://dev.mysql.com/doc/refman/en/connecting.html>: `-pPASSWORD`, and never with a space.
     Mysql,
-    /// <https://manpages.debian.org/sshpass>: `-p PASSWORD`
+    /// `sshpass -p PASSWORD`: <https://manpages.debian.org/sshpass>
     Sshpass,
-    /// <https://redis.io/docs/latest/develop/tools/cli/>: `-a PASSWORD`
+    /// `redis-cli -a PASSWORD`: <https://redis.io/docs/latest/develop/tools/cli/>
     Redis,
     /// `docker login`, `az login`, `helm registry login`, `oc login`; `mongosh`: `-p PASSWORD`
     Login,
-    /// <https://manpages.debian.org/ldapsearch>: `-w PASSWORD`
+    /// `ldapsearch -w PASSWORD`: <https://manpages.debian.org/ldapsearch>
     Ldap,
     /// <https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-utility>, <https://manpages.debian.org/zip>: `-P PASSWORD`
     Capital,
-    /// <https://the.earth.li/~sgtatham/putty/latest/htmldoc/>: `-pw PASSWORD`
+    /// `plink -pw PASSWORD`: <https://the.earth.li/~sgtatham/putty/latest/htmldoc/>
     Putty,
 }
 
@@ -52,7 +52,7 @@ const TOOLS: [([u8; 2], &[u8], Tool); 17] = [
     (*b"ps", b"cp ", Tool::Putty),
     (*b"ps", b"ftp", Tool::Putty),
 ];
-/// `mysqldump`, `mariadb-admin`.
+/// The most letters after the part of a name that is looked for (`mysqldump`, `mariadb-admin`).
 const LONGEST_REST: usize = 16;
 
 /// Ports of a container have nothing but digits and a colon (`-p3306:3306`).

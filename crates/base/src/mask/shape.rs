@@ -139,11 +139,12 @@ fn begins(rest: &[u8], prefix: &[u8]) -> bool {
     rest[0] == prefix[0] && rest.get(1).is_none_or(|b| *b == prefix[1])
 }
 
-/// Whether `rest` begins so, upper and lower case aside; `None`: it may, as far as it is known.
+/// Whether `rest` begins with `prefix`, in the same case; `None` if the input ends before that is known.
 fn prefix(rest: &[u8], prefix: &[u8], at_end: bool) -> Option<bool> {
     matched(rest, prefix, at_end, |a, b| a == b)
 }
 
+/// As [`prefix`], upper and lower case aside.
 fn word(rest: &[u8], word: &[u8], at_end: bool) -> Option<bool> {
     matched(rest, word, at_end, |a, b| a.eq_ignore_ascii_case(&b))
 }
@@ -272,7 +273,7 @@ fn value(rest: &[u8], from: usize, at_end: bool) -> Verdict {
     if seen == body.len() { open(at_end) } else { Verdict::No }
 }
 
-/// At least so many bytes of a class.
+/// A token of at least `least` bytes of a class, which begins at `from`.
 fn of_class(rest: &[u8], from: usize, (class, least): (Class, usize), at_end: bool) -> Verdict {
     let body = &rest[from..];
     let seen = class.run(&body[..body.len().min(least)]);

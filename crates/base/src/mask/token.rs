@@ -3,19 +3,19 @@
 /// Bytes that tokens are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// `0-9 a-f`
+    /// Hex digits in lower case: `0-9 a-f`
     Hex,
-    /// `A-Z 0-9`
+    /// Upper case and digits: `A-Z 0-9`
     Upper,
-    /// `A-Z a-z 0-9`
+    /// Letters and digits of ASCII: `A-Z a-z 0-9`
     Alnum,
-    /// and `_`
+    /// As `Alnum`, and `_`
     Word,
-    /// and `-`: base64 for URLs
+    /// As `Word`, and `-`: base64 for URLs
     Dashed,
-    /// and `.`
+    /// As `Dashed`, and `.`
     Dotted,
-    /// and `$`
+    /// As `Dashed`, and `$`
     Dollar,
     /// `A-Z a-z 0-9 _ - =`
     Base64Url,
@@ -27,7 +27,7 @@ pub(super) enum Class {
     Token68,
     /// What a shell takes for one word of an assignment.
     Value,
-    /// and all that is not ASCII.
+    /// As `Value`, and every byte that is not ASCII.
     Secret,
     /// What stands in one line and in no quotes.
     Line,
@@ -70,19 +70,19 @@ impl Class {
 /// A token that begins with a word of its own.
 pub(super) struct Shape {
     pub(super) prefix: &'static [u8],
-    /// What follows: at least so many of these.
+    /// The fewest bytes of `of` that must follow the prefix.
     pub(super) least: usize,
     pub(super) of: Class,
-    /// What is hidden.
+    /// After the prefix, every byte of this class is hidden.
     pub(super) hidden: Class,
-    /// Not in the middle of a word.
+    /// The prefix must begin a word: it is too short to be sure inside of one.
     pub(super) is_word: bool,
-    /// No byte longer.
+    /// Exactly `least` bytes follow: a longer word is something else.
     pub(super) is_exact: bool,
 }
 
 impl Shape {
-    /// Longer ones count as well: so many bytes are the least.
+    /// Longer tokens count as well: `least` is a minimum.
     const fn open(mut self) -> Self {
         self.is_exact = false;
         self

@@ -11,7 +11,8 @@ mod join;
 
 use join::{Join, Joined};
 
-/// So far is looked for a value. A line is waited for no longer: what asks for a password shows that it does.
+/// How many bytes from its name on a value is searched. The engine waits no longer for the end of a line: a prompt that asks for a password
+/// must appear before the answer is typed.
 const WINDOW: usize = 256;
 /// No password that stands alone is longer.
 const LONGEST_WORD: usize = 128;
@@ -79,7 +80,7 @@ const ENDINGS: [&[u8]; 18] = [
     b"old",
 ];
 
-/// The line that is looked at, from the name on: to its end, or as far as a value may stand. `None`: it is not there yet.
+/// The line from the name on, to its end or to the end of the window. `None`: the rest of the line has not arrived yet.
 pub(super) fn line(rest: &[u8], name: usize, at_end: bool) -> Option<&[u8]> {
     let near = &rest[..rest.len().min(WINDOW)];
     let is_end = |b: &u8| matches!(b, b'\n' | b'\r');
@@ -285,7 +286,7 @@ fn key(joined: &Joined, body: &[u8]) -> Verdict {
     Verdict::No
 }
 
-/// `<password>...</password>`
+/// The text of an XML element: `<password>...</password>`
 fn element(look: &[u8], at: usize) -> Verdict {
     let length = look[at..].iter().position(|b| *b == b'<').unwrap_or(0);
     if length >= SHORTEST_ASSIGNED && look[at + length..].starts_with(b"</") {

@@ -5,9 +5,9 @@ use super::super::verdict::Hidden;
 use super::assigned::{is_placeholder, line};
 use super::{Class, Verdict, begins_word, open, word};
 
-/// What follows a key's id in a file of credentials: at most so many bytes of white space, quotes and commas.
+/// The most bytes of white space, quotes and commas between a key's id and its secret in a file of credentials.
 const MOST_BETWEEN: usize = 6;
-/// <https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_access-keys.html>
+/// The length of an AWS key's id: <https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_access-keys.html>
 const AWS_ID: usize = 20;
 const AWS_SECRET: usize = 40;
 
@@ -88,7 +88,7 @@ pub(super) fn identified(rest: &[u8], _: Before<'_>, at_end: bool) -> Verdict {
     }
 }
 
-/// `jdbc:oracle:thin:ann/...@host`
+/// The password of an Oracle URL: `jdbc:oracle:thin:ann/...@host`
 pub(super) fn thin(rest: &[u8], _: Before<'_>, at_end: bool) -> Verdict {
     const THIN: &[u8] = b"thin:";
     match word(rest, THIN, at_end) {

@@ -5,23 +5,23 @@ use super::super::super::before::Before;
 /// What stands between the name and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Join {
-    /// `name=value`
+    /// Without spaces, as in a shell: `name=value`
     Assigned,
     /// `name = value`, `name => value`, `name := value`
     Spaced,
-    /// `"name": "value"`
+    /// In quotes, as in JSON: `"name": "value"`
     Dictionary,
-    /// `--name value`
+    /// The value of an option: `--name value`
     Option,
     /// `name: value`, `name is value`
     Said,
-    /// `name value`
+    /// A space alone: `name value`
     Space,
-    /// `name("value")`, `"name", "value"`
+    /// An argument: `name("value")`, `"name", "value"`
     Call,
     /// `| name | value |`
     Cell,
-    /// `<name>value</name>`
+    /// The text of an XML element: `<name>value</name>`
     Element,
     /// `"name": "NAME", "value": "value"`
     Pair,
@@ -186,7 +186,7 @@ fn assignment(reader: &mut Reader<'_>, spaces: usize, is_closed: bool) -> Option
     Some(Join::Said)
 }
 
-/// `: &str =`, the type of what is assigned.
+/// Skips the type of what is assigned (`: &str =`); without an assignment after it, the reader stays where it was.
 fn typed(reader: &mut Reader<'_>) {
     let start = reader.at;
     let is_in_type =
