@@ -30,7 +30,7 @@ fn ledger_with(n: usize) -> Ledger {
     ledger
 }
 
-/// What somebody with the file and a shell can do.
+/// What a person with the file and a shell can do.
 fn tamper(ledger: &Ledger, sql: &str) -> ic_base::Result<usize> {
     ledger.write(|tx| tx.execute(sql, &[]))
 }

@@ -35,14 +35,14 @@ pub struct Unnamed {
 /// The newest event of a copied ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopiedHead {
-    /// Its number.
+    /// Its number; 0 for a ledger without events.
     pub seq: i64,
     /// Its hash, in hex.
     pub hash: String,
 }
 
 impl Ledger {
-    /// Copies the ledger as it is at one moment, to become `to`, and says where its events end there. Others may write meanwhile.
+    /// Copies the ledger at one moment, to become `to`, and returns its newest event at that moment. Others may write during the copy.
     ///
     /// Errors: `busy`, `disk_full`, `permission_denied`; nothing is there then.
     pub fn copy_for(&self, to: &Path, patience: Duration) -> Result<(Unnamed, CopiedHead)> {
@@ -57,7 +57,7 @@ impl Ledger {
 }
 
 impl Side {
-    /// Copies the database as it is at one moment, to become `to`. Errors: as of [`Ledger::copy_for`].
+    /// Copies the database at one moment, to become `to`. Errors: as of [`Ledger::copy_for`].
     pub fn copy_for(&self, to: &Path, patience: Duration) -> Result<Unnamed> {
         let unnamed = Unnamed::begin(to)?;
         close(unnamed.write(self.connection(), patience)?)?;
@@ -71,7 +71,7 @@ impl Unnamed {
         let doing = || format!("making {}", partial.display());
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
-        // A link is not followed, and a pipe not waited for.
+        // NOFOLLOW: a link in its place could lead to another user's file. NONBLOCK: opening a pipe would wait for its other end.
         options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
         let file = private::open(&partial, &mut options).while_doing(doing)?;
         require_own(&partial, &file.metadata().while_doing(doing)?)?;
@@ -80,7 +80,7 @@ impl Unnamed {
             Err(TryLockError::WouldBlock) => return Err(busy(&doing())),
             Err(TryLockError::Error(e)) => return Err(e).while_doing(doing),
         }
-        // What a killed copy left is written anew.
+        // Under the lock, so that a living copy is never cut: what is in the file was left by a killed one.
         file.set_len(0).while_doing(doing)?;
         Ok(Self { partial, to: to.to_owned(), file, is_named: false })
     }
@@ -95,6 +95,7 @@ impl Unnamed {
     /// Makes it durable and gives it its name; what has that name is replaced.
     pub fn name(mut self) -> Result<u64> {
         let doing = || format!("making {}", self.to.display());
+        // Content, then name, then directory: after a loss of power the name leads to a whole copy, or there is none.
         self.file.sync_all().while_doing(doing)?;
         let bytes = self.file.metadata().while_doing(doing)?.len();
         faults::statement("-- naming the copy");
@@ -110,7 +111,7 @@ impl Unnamed {
 impl Drop for Unnamed {
     fn drop(&mut self) {
         if !self.is_named {
-            // Another copy begins with what stays here.
+            // A failure is no harm: the next copy to this name writes over what is left.
             let _ = std::fs::remove_file(&self.partial);
         }
     }
@@ -128,13 +129,13 @@ fn require_own(partial: &Path, meta: &Metadata) -> Result<()> {
     let shown = partial.display();
     Err(Diagnosis::new(
         Code::FileExists,
-        format!("{shown} is in the way, and is no unfinished copy of yours. It was left as it is."),
+        format!("{shown} is in the way, and is no unfinished copy of yours. It was not changed."),
     )
     .hint("remove it, or choose a directory that is yours alone")
     .detail("file", partial.to_string_lossy().into_owned()))
 }
 
-/// Room beside the ledger is no help to a copy.
+/// Replaces the hint of a full disk: space has to be freed where the copy is written, not beside the ledger.
 fn no_room_there(error: Diagnosis) -> Diagnosis {
     match error.code() {
         Code::DiskFull => error.hint("free space where the copy is to be, or choose another place"),
@@ -152,7 +153,7 @@ fn partial_of(to: &Path) -> PathBuf {
 /// `None`: a writer held the source past the timeout.
 fn copy(source: &Connection, to: &Path, patience: Duration) -> rusqlite::Result<Option<Connection>> {
     let mut target = Connection::open(to)?;
-    // Until it has its name nobody relies on it: it needs no journal, and is synced once at the end.
+    // No reader relies on the copy before it has its name: it needs no journal, and is synced once at the end.
     target.query_row("PRAGMA journal_mode=OFF", [], |_| Ok(()))?;
     target.execute_batch("PRAGMA synchronous=OFF")?;
     let started = Instant::now();
@@ -204,19 +205,21 @@ pub fn require_place(ledger: &Ledger, to: &Path, replaces: bool) -> Result<()> {
     if !meta.is_file() {
         return wrong(format!("{shown} is there and is not a regular file."));
     }
+    // A rename would leave such a log beside the copy, and SQLite would play it into the copy.
     for suffix in ["-wal", "-journal"] {
         let log = sibling(to, suffix);
         if std::fs::metadata(&log).is_ok_and(|meta| meta.len() > 0) {
             return wrong(format!("{shown} is a database in use: it has the log {}.", log.display()));
         }
     }
+    // The lock file tells a ledger that is used from a copy, which has none and may be replaced.
     if sibling(to, ".lock").exists() && is_ledger(to).unwrap_or(false) || is_of_another(ledger, to) {
         return wrong(format!("{shown} is another ledger."));
     }
     if replaces {
         return Ok(());
     }
-    Err(Diagnosis::new(Code::FileExists, format!("{shown} is there already. It was left as it is."))
+    Err(Diagnosis::new(Code::FileExists, format!("{shown} is there already. It was not changed."))
         .hint("choose another name, or replace it: --replace")
         .detail("file", to.to_string_lossy().into_owned()))
 }

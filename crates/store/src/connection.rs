@@ -17,25 +17,25 @@ use crate::{log, private};
 /// How a ledger is opened.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenOptions {
-    /// How long a call waits for other writers before it gives up with `busy`.
+    /// How long a call waits for other writers before it fails with `busy`.
     pub busy_timeout: Duration,
     /// How long a ledger on a server is waited for; `None`: as long as its URL and `busy_timeout` say.
     pub patience: Option<Patience>,
 }
 
-/// How long who must not be held up waits for a server.
+/// How long a caller that must not be delayed, such as a hook, waits for a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// Until it has answered once: the address, the connection, TLS and the password included.
     pub silence: Duration,
-    /// For all its answers together. One that answered is there, and may be far away, or have others to serve first.
+    /// For all its answers together. A server that answered once is up, but may be far away or busy.
     pub all: Duration,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        // A writer's turn takes milliseconds: who waits this long has met a stopped process or a foreign
-        // transaction.
+                // A writer's turn takes milliseconds: after this long, the lock is held by a stopped process or a foreign
+                // transaction.
         Self { busy_timeout: Duration::from_secs(5), patience: None }
     }
 }
@@ -44,12 +44,12 @@ impl Default for OpenOptions {
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
     pub(crate) in_a_hurry: InAHurry,
-    /// The disk had no room for the shared memory of the log: nobody else has the file open, and nothing is written.
+    /// Set if the disk had no room for the shared memory of the log: then no other process has the file open, and nothing is written.
     pub(crate) alone: Option<Alone>,
 }
 
-/// The files that this process has open alone, each with the thread that opened it. Another connection of the same thread would wait for the
-/// first, which only that thread closes; those of other threads take turns.
+/// The files that this process has open alone, each with the thread that opened it. Another connection of the same thread would wait for
+/// the first, which only that thread closes; those of other threads take turns.
 static HELD_ALONE: Mutex<Vec<(ThreadId, PathBuf)>> = Mutex::new(Vec::new());
 
 /// A file that this process has open alone, for as long as this lives.
@@ -91,8 +91,9 @@ pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Opened> {
 
 /// Opens a database with a write-ahead log, also on a disk that is full to its last byte.
 ///
-/// Whoever opens it first makes a file of shared memory beside it. Who cannot still reads: one who has the database for itself keeps
-/// that index in its own memory. Who has it open already made the file, and then the first try succeeds.
+/// The first process that opens the database makes a file of shared memory beside it. Without room for that file, a process can still read
+/// if it has the database for itself: it keeps that index in its own memory. If another process has it open, the file exists, and the first
+/// try succeeds.
 pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Opened> {
     if Alone::is_held(path) {
         return Err(no_room(path));
@@ -105,7 +106,8 @@ pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Ope
             opened => return opened,
         }
         match open_with(path, options, doing, true) {
-            // Two that look here at once hold the file shared, and neither would ever have it alone: each lets go before it tries again.
+            // Two processes that come here at once hold the file shared, and neither would ever have it alone. So each closes it before it
+                        // tries again, after a random pause.
             Err(error) if error.code() == Code::Busy && started.elapsed() < options.busy_timeout => {
                 state = next_random(state);
                 thread::sleep(Duration::from_micros(500 + state % 20_000));
@@ -118,7 +120,7 @@ pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Ope
 /// `is_alone`: to look only. A process that wrote here would keep all others away for as long as it lives, and there is no room anyway.
 fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> Result<Opened> {
     ic_dirsync::once_a_log();
-    // What an earlier call left under an umask that takes its owner's bits away would refuse every write.
+    // An earlier call under a umask that takes bits from the owner left files that refuse every write.
     for suffix in ["-wal", "-shm"] {
         let _ = private::mend(&log::sibling(path, suffix));
     }
@@ -133,7 +135,7 @@ fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> 
             .map_err(|e| diagnose(e, doing))?;
     }
     in_a_hurry.store(is_alone, Relaxed);
-    // What cannot be read is closed as it was found: SQLite would play its log in, though it may be another file's.
+    // A database that cannot be read is closed unchanged: at a usual close SQLite would play the log in, which may be another file's.
     log::leave(&connection);
     first_look(&connection, doing)?;
     log::fold_at_end(&connection);
@@ -149,7 +151,7 @@ fn first_look(connection: &Connection, doing: &str) -> Result<()> {
     Ok(())
 }
 
-/// What is asked of a database that could only be opened to look at.
+/// The refusal of a write to a database that could be opened only for reading, because the disk is full.
 pub(crate) fn no_room(path: &Path) -> Diagnosis {
     Diagnosis::new(Code::DiskFull, format!("There is no room to write {}.", path.display())).hint(NO_ROOM)
 }
@@ -162,7 +164,7 @@ pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> R
     let in_a_hurry = InAHurry::default();
     let hurries = in_a_hurry.clone();
     let mut started = Instant::now();
-    // Seeded by the process, so that two that wait do not look in step; odd, because xorshift never leaves 0.
+    // Seeded by the process, so that two waiting processes do not look in step; odd, because xorshift never leaves 0.
     let mut state = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     connection
         .busy_handler(Some(move |calls: i32| {
@@ -190,8 +192,8 @@ fn next_random(mut state: u64) -> u64 {
 
 /// How long to wait before the next look at a lock.
 ///
-/// Whoever looks first after a release has the lock. Of a crowd that looks equally often somebody has no luck until the timeout; so
-/// who has waited for a quarter of it looks the more often the longer it waits, up to 60 times.
+/// The first process that looks after a release gets the lock. If all of a crowd looked equally often, one of them would have no luck until
+/// the timeout. So a process that has waited for a quarter of the timeout looks more and more often, up to 60 times as often.
 fn pause(waited: Duration, timeout: Duration, random: u64) -> Duration {
     let usual = Duration::from_micros(200 + random % 2_800);
     let left = timeout.saturating_sub(waited).as_secs_f64() / timeout.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -244,8 +246,8 @@ pub(crate) fn use_wal(connection: &Connection, timeout: Duration) -> Result<()> 
     }
 }
 
-/// What is wrong with a database that SQLite finds sound and does not write. In its header stands by which format it may be written; of one
-/// that is unknown to SQLite it only reads (<https://sqlite.org/fileformat.html#file_format_version_numbers>).
+/// What is wrong with a database that SQLite finds sound and refuses to write. Its header names the format for writing; a database with a
+/// number that SQLite does not know is only read (<https://sqlite.org/fileformat.html#file_format_version_numbers>).
 pub(crate) fn marked_read_only(connection: &Connection, path: &Path) -> Option<&'static str> {
     let may_write = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
     let is_marked = connection.is_readonly(rusqlite::MAIN_DB).unwrap_or(false)

@@ -39,12 +39,13 @@ pub fn create(
             Code::LedgerExists,
             format!("This project already has its ledger in {}.", existing.display()),
         )
-        .hint("use it as it is, or move its directory and run init again"));
+        .hint("use that one, or move its directory and run init again"));
     }
+    // The store may not exist yet: its file system is that of the nearest directory above it.
     let existing = place.store.ancestors().find(|p| p.exists()).unwrap_or(Path::new("/"));
     filesystem::check(existing)?;
     if place.store.exists() {
-        // What was made under an umask that takes its owner's bits away is of no use to anybody until it has them.
+        // A store made under a umask that takes bits from the owner cannot be used until it has them.
         private::mend(&place.store).while_doing(|| format!("using {}", place.store.display()))?;
         if place.db.exists() {
             private::mend(&place.db).while_doing(|| format!("using {}", place.db.display()))?;
@@ -95,7 +96,7 @@ fn create_on_server(
         }
         None if file.exists() => {
             return Err(exists(file.display().to_string())
-                .hint("use it as it is; to use the other one beside it: IC_DB"));
+                .hint("use that one; to use the other one beside it: IC_DB"));
         }
         _ => {}
     }
@@ -106,7 +107,7 @@ fn create_on_server(
     faults::statement("-- pointing to the server");
     write_private(&pointer, format!("{url}\n").as_bytes())?;
     let ledger = Ledger::on_server(url, &place.store, options)?;
-    // An older one that is there is not used before it is migrated.
+    // Fails for a ledger of an older schema: it is not used before it is migrated.
     ledger.identity()?;
     Ok((ledger, created))
 }
@@ -125,7 +126,7 @@ fn require_same_ledger(
         Ledger::on_server(url, store, options).and_then(|ledger| ledger.identity()).map(|found| found.id)
     };
     let is_same = match id(url) {
-        // One that is to be made is another one.
+        // A ledger that does not exist yet is another one.
         Err(error) if error.code() == Code::NoLedger => Ok(false),
         Err(error) => return Err(error),
         Ok(new) => id(other).map(|old| old == new),
@@ -137,7 +138,7 @@ fn require_same_ledger(
     match is_same {
         Ok(true) => Ok(()),
         Ok(false) => Err(exists("").hint(format!(
-            "use it as it is; another one for this project, whose record is then another: rm {pointer}, and init again"
+            "use that one; to begin a new record for this project: rm {pointer}, and init again"
         ))),
         Err(error) => Err(exists(", which does not answer: whether this is the same one cannot be told")
             .hint(format!("if you know that it is the same: rm {pointer}, and init again"))
@@ -160,7 +161,7 @@ pub fn make_store(store: &Path) -> Result<()> {
     }
     private::directories(store).while_doing(|| format!("creating {}", store.display()))?;
     if store.file_name().is_some_and(|name| name == ".ic") {
-        // A repository made here later must not take the ledger for a source file.
+        // In a repository made here later, `git add` must not add the ledger.
         write_private(&store.join(".gitignore"), b"*\n")?;
     }
     Ok(())
@@ -176,10 +177,10 @@ fn same_file(a: &Path, b: &Path) -> bool {
 /// Writes a small file of mode 0600, whole or not at all.
 fn write_private(path: &Path, content: &[u8]) -> Result<()> {
     let mut name = path.as_os_str().to_owned();
-    // Others may be writing the same file: each has a temporary one of its own, and any of them is right.
+    // Other processes may write the same file: each has a temporary file of its own, and all write the same content.
     name.push(format!(".{}.new", std::process::id()));
     let temporary = PathBuf::from(name);
-    // What has the name already was left by a process of the same number, or put there to be written through.
+    // A file of this name was left by a process of the same number, or is a link that another user put there to be written through.
     let cleared = match fs::remove_file(&temporary) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
         _ => Ok(()),

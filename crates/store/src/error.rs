@@ -5,13 +5,13 @@ use std::path::Path;
 use ic_base::{Code, Diagnosis};
 use rusqlite::ErrorCode;
 
-/// What helps on a full disk: a prune has room of its own there.
+/// The hint for a full disk. A prune works there, because it uses the space of the reserve.
 pub(crate) const NO_ROOM: &str = "free some space, or remove old checkpoints: ic checkpoint prune; then see whether anything is unfinished: ic status";
 
 /// The diagnosis for an SQLite error; `doing` completes "while ...".
 pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
     let code = match error.sqlite_error_code() {
-        // The log was being set up or put away by others for as long as SQLite tries, which is ten seconds.
+        // FileLockingProtocolFailed: others were setting up or removing the log for as long as SQLite tries, which is ten seconds.
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
             Code::Busy
         }

@@ -46,7 +46,7 @@ mod hooks {
     fn is_one_of_twenty() -> bool {
         let mut x = CHANCE.load(Ordering::Relaxed);
         if x == 0 {
-            // Each process has conflicts of its own; a number that is not 0.
+            // Seeded by the process, so that each has other conflicts; not 0, which xorshift never leaves.
             x = u64::from(std::process::id()) | 1 << 40;
         }
         x ^= x << 13;
@@ -97,7 +97,7 @@ pub fn log_to(file: std::fs::File) {
 pub enum Mode {
     /// A ledger on a server counts as one machine's own.
     OneHost,
-    /// Every write transaction is run twice, the first time in vain.
+    /// Every write transaction is run twice, and the first one is rolled back.
     Rerun,
     /// Write transactions on a server are serializable, and another one is in the way of one statement of twenty.
     Serializable,

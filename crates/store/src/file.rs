@@ -2,9 +2,9 @@
 //!
 //! Locking: SQLite's write-ahead log. Any number of readers see a snapshot each; writers take turns, and every
 //! write transaction begins IMMEDIATE, because a deferred one that upgrades fails at once with BUSY_SNAPSHOT.
-//! A waiting process polls with short random pauses (SQLite's own back-off starves somebody when dozens wait).
+//! A waiting process polls with short random pauses (with SQLite's own back-off, one of dozens of processes starves).
 //! Durability: `synchronous=FULL`, so that what was acknowledged survives a loss of power. The commit is the one flush of a call: the
-//! log stays for the next one as long as it is small ([`crate::log`]).
+//! log stays for the next call while it is small ([`crate::log`]).
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(crate) struct File {
     alone: Option<Alone>,
     path: PathBuf,
     remembered: RefCell<Remembered>,
-    /// It was opened to look: nothing is written, beside it neither.
+    /// Opened for reading alone: nothing is written, to the ledger or beside it.
     is_look: bool,
 }
 
@@ -51,7 +51,7 @@ impl File {
         Self::new(opened, path, remembered, false)
     }
 
-    /// Opens the ledger at `path` as it is, to look at it: it is never migrated, and refuses to be written.
+    /// Opens the ledger at `path` for reading alone: it is never migrated, and refuses writes.
     ///
     /// `None` if it is of an older schema. Errors: as of [`File::open`].
     pub(crate) fn open_to_look(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
@@ -105,9 +105,10 @@ impl File {
     pub(crate) fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
         self.require_room()?;
         self.require_newest()?;
-        // The last rank: every process needs the ledger, so nothing else is waited for under its lock.
+        // The last rank: every process needs the ledger, so no process waits for another lock while it holds this one.
         let _held = Held::new(Rank::Ledger);
         self.statement("BEGIN IMMEDIATE", "waiting for the ledger")?;
+        // IMMEDIATE above: the closure never meets BUSY, so it runs once here.
         match write(&Transaction::of_file(&self.connection)) {
             Ok(value) => match self.statement("COMMIT", "committing to the ledger") {
                 Ok(()) => {
@@ -137,7 +138,7 @@ impl File {
 
     /// Rebuilds the file and empties its log, so that nothing of what was overwritten is left in them.
     ///
-    /// Errors: `busy` if somebody reads the ledger past the timeout; what was committed stays committed.
+    /// Errors: `busy` if a process reads the ledger past the timeout; what was committed stays committed.
     pub(crate) fn wipe(&self) -> Result<()> {
         self.require_room()?;
         // Zeroing what is freed (secure_delete) is not enough: pages that split as the file grew keep copies of rows in
@@ -156,7 +157,7 @@ impl File {
 
     /// A number that changes whenever another process has committed; cheap enough to poll.
     ///
-    /// Errors: `disk_full` where the disk has no room to share the ledger: who waited there for others would keep them all away.
+    /// Errors: `disk_full` where the disk has no room to share the ledger: a process that waited there would lock all others out.
     pub(crate) fn data_version(&self) -> Result<i64> {
         self.require_room()?;
         self.connection
@@ -169,7 +170,7 @@ impl File {
         self.remembered.borrow().behind().cloned()
     }
 
-    /// Errors: `ledger_behind`.
+    /// Errors: `ledger_behind` if the store remembers a newer event than the ledger has.
     pub(crate) fn require_newest(&self) -> Result<()> {
         self.remembered.borrow().require_newest()
     }
@@ -192,7 +193,7 @@ impl File {
         self.connection.execute_batch(sql).map_err(|e| diagnose(e, doing))
     }
 
-    /// Takes back an unfinished transaction; when that fails too, closing the connection does it.
+    /// Rolls back an unfinished transaction; if that fails too, closing the connection does it.
     fn abandon(&self) {
         if !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
@@ -202,9 +203,10 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // Who has no room writes nothing, and who only looks changes nothing.
+        // Without room nothing can be written, and a ledger opened for reading is not changed.
         if !self.is_look && self.alone.is_none() {
             self.remembered.get_mut().close(&self.connection);
+        // At the last close SQLite would play the log into the file.
         } else if log::length(&log::real(&self.path)) > 0 {
             log::leave(&self.connection);
         }
@@ -225,7 +227,7 @@ fn require_file(path: &Path) -> Result<()> {
     }
 }
 
-/// Somebody still reads the log past the timeout.
+/// The error if a process still reads the log past the timeout: a checkpoint reports that as a value.
 fn still_read() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY), None)
 }

@@ -55,7 +55,7 @@ fn type_of(path: &Path, mountinfo: &[u8]) -> Option<String> {
             continue;
         };
         let point = crate::values::path_from_bytes(&unescape(point));
-        // A later mount on the same point covers the earlier one.
+        // `>=`: a later mount on the same point covers the earlier one.
         if path.starts_with(&point) && best.as_ref().is_none_or(|(n, _)| point.as_os_str().len() >= *n) {
             best = Some((point.as_os_str().len(), String::from_utf8_lossy(kind).into_owned()));
         }

@@ -36,12 +36,13 @@ pub fn while_nobody_writes<T>(path: &Path, timeout: Duration, read: impl FnOnce(
     let lock = || {
         let connection = Connection::open_with_flags(path, flags).ok()?;
         connection.busy_timeout(timeout).ok()?;
-        // Else closing would remove the log of a program that died.
+        // Without this, closing would fold in and remove the log of a program that died.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok()?;
         connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;").ok()?;
         Some(connection)
     };
-    // A writer that begins just now can look like one that died and left a journal: that passes, the other does not.
+    // A writer that begins just now looks like one that died and left a journal. The first state passes, the second does not: so it is
+        // tried for a while.
     let started = Instant::now();
     let mut locked = lock();
     for _ in 0..LOOKS {
@@ -60,7 +61,7 @@ pub fn while_nobody_writes<T>(path: &Path, timeout: Duration, read: impl FnOnce(
 /// How often a database that seems to have been left by a dead writer is looked at again.
 const LOOKS: u32 = 20;
 
-/// How long is waited between two looks.
+/// The pause between two of these looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Copies a database whose writer died, with what it left beside it, to `to`, and brings the copy to its last commit.
@@ -103,7 +104,7 @@ pub fn has_usual_side_files(path: &Path) -> bool {
     })
 }
 
-/// Copies a database as it is at one moment into the new file `to`, while others may be writing it.
+/// Copies a database at one moment into the new file `to`, while others may be writing it.
 ///
 /// The original is opened for reading alone and is not changed. Errors: `busy` past the timeout, `corrupt`, `io_error`.
 pub fn copy_database(from: &Path, to: &Path, timeout: Duration) -> Result<()> {
@@ -112,7 +113,7 @@ pub fn copy_database(from: &Path, to: &Path, timeout: Duration) -> Result<()> {
     let copy = || -> rusqlite::Result<bool> {
         let source = Connection::open_with_flags(from, flags)?;
         source.busy_timeout(timeout)?;
-        // Else closing would write the log of a program that died into its database.
+        // Without this, closing would write the log of a program that died into its database.
         source.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         let mut target = Connection::open(to)?;
         // A copy that is cut off is thrown away, so it needs no journal.

@@ -59,7 +59,7 @@ pub fn is_linked_work_tree(level: &Path) -> bool {
     if git_dir.join("commondir").exists() {
         return true;
     }
-    // A submodule may be called `worktrees/NAME`: its directory is a whole repository.
+    // A submodule may be called `worktrees/NAME`. Its directory is a whole repository, with objects; that of a work tree has none.
     !git_dir.join("objects").exists() && is_among_work_trees(&git_dir)
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::git_dirs::GitDirs;
 use crate::regular::read_line;
 
-/// No path is longer.
+/// The longest path that is read, in bytes: a damaged index must not fill the memory.
 const LONGEST_PATH: usize = 64 * 1024;
 
 /// Whether the index has an entry at `path` (from the top of the work tree), or below it. Letters count as the same in upper and
@@ -34,6 +34,7 @@ pub fn tracks(dirs: &GitDirs, path: &[u8]) -> io::Result<bool> {
 /// How long the names of objects are, in bytes: git writes down when they are not of SHA-1. Errors: those of reading.
 pub fn hash_length(dirs: &GitDirs) -> io::Result<usize> {
     let config = read_line(&dirs.common_dir.join("config"))?.to_ascii_lowercase();
+    // A rough search, not a parser of configurations: only `extensions.objectFormat = sha256` has both words.
     let says = |word: &[u8]| config.windows(word.len()).any(|window| window == word);
     Ok(if says(b"objectformat") && says(b"sha256") { 32 } else { 20 })
 }
@@ -54,7 +55,7 @@ fn scan(index: &Path, path: &[u8], hash_length: usize) -> io::Result<bool> {
         if lower.strip_prefix(path).is_some_and(|rest| matches!(rest.first(), None | Some(b'/'))) {
             return Ok(true);
         }
-        // Names are sorted, and lower-case letters stand after upper-case ones: what is wanted cannot follow any more.
+        // Names are sorted, and lower-case letters come after upper-case ones: past the lower-case form, no form of the path can follow.
         if name.as_slice() > path && !name.starts_with(path) {
             return Ok(false);
         }
@@ -68,9 +69,9 @@ fn scan(index: &Path, path: &[u8], hash_length: usize) -> io::Result<bool> {
 pub struct IndexEntry {
     /// What it is, as git writes modes.
     pub mode: u32,
-    /// How long the file was when git saw last that it is what the entry says; 0 where it has to look again.
+    /// The file's length when git last found it equal to the entry, in bytes; 0 if git has to compare it again.
     pub size: u32,
-    /// When the file was last written by then, in seconds and nanoseconds.
+    /// The file's modification time at that moment, in seconds and nanoseconds.
     pub written_at: (u32, u32),
     /// Its path, from the top of the work tree. In a split index, what replaces an entry of the other file has none.
     pub path: Vec<u8>,
@@ -123,13 +124,13 @@ pub struct IndexEntries<R> {
     version: u32,
     hash_length: usize,
     left: u32,
-    /// The entry that was read last. Its path is the one on which the next one's may build, and its room is used again.
+    /// The entry that was read last. In version 4 the next path builds on its path; its memory is used again.
     entry: IndexEntry,
 }
 
 impl<R: BufRead> IndexEntries<R> {
-    /// Begins with the index that `reader` reads from its first byte. `hash_length`: as [`hash_length`] says. Errors: those of reading; `InvalidData`
-    /// for an index of another form.
+    /// Begins with the index that `reader` reads from its first byte. `hash_length`: as [`hash_length`] says. Errors: those of reading;
+    /// `InvalidData` for an index of another form.
     pub fn new(mut reader: R, hash_length: usize) -> io::Result<Self> {
         let mut header = [0; 12];
         reader.read_exact(&mut header)?;
@@ -176,8 +177,8 @@ impl<R: BufRead> IndexEntries<R> {
         Ok(Some(&self.entry))
     }
 
-    /// Reads the next entry where it is as most are and wholly in the reader's buffer: no byte of it is copied twice. Returns its length;
-    /// `None`: it is read piece by piece, which also says what is wrong with it.
+        /// Reads the next entry if it has the usual form and lies wholly in the reader's buffer: no byte of it is copied twice. Returns its
+        /// length; `None`: the caller reads it piece by piece, which also finds what is wrong with it.
     fn read_in_buffer(&mut self) -> io::Result<Option<usize>> {
         let start = STAT + self.hash_length + 2;
         let buffer = self.reader.fill_buf()?;

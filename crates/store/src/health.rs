@@ -24,7 +24,7 @@ pub struct Check {
     pub name: &'static str,
     /// Whether it is as it should be.
     pub ok: bool,
-    /// What was found.
+    /// What was found, for people: `ok`, a value, or the problem and what to do about it.
     pub detail: String,
 }
 

@@ -28,8 +28,8 @@ pub(crate) fn give(connection: &Connection, id: &LedgerId) -> Result<()> {
 /// Where a database has the id of its application: <https://sqlite.org/fileformat.html#the_database_header>.
 const MARK: std::ops::Range<usize> = 68..72;
 
-/// Whether the file is a ledger, by its mark. One whose mark may still stand in its log counts as one: who asks will leave alone what
-/// such a file may need.
+/// Whether the file is a ledger, by its mark. A database without a mark and with a log counts as one, because the mark may still be in
+/// the log: the caller then leaves the file alone.
 ///
 /// Not to be asked about a file that this process has open by SQLite: to close it would end SQLite's locks on it.
 pub fn is_ledger(path: &Path) -> std::io::Result<bool> {

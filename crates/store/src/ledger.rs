@@ -12,7 +12,7 @@ use crate::remembered::{Behind, said};
 use crate::server::{Server, ServerUrl, nominal_file};
 use crate::transaction::{Snapshot, Transaction};
 
-/// Whether this process has committed a write. It is asked once, as the process ends.
+/// Whether this process has committed a write; read once, as the process ends.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
 /// Whether a write to a ledger was committed by this process.
@@ -40,7 +40,7 @@ impl Ledger {
         File::open(path, options, context).map(|file| Self::of_file(file, path))
     }
 
-    /// Opens the ledger at `path` as it is, to look at it: it is never migrated, and refuses to be written.
+    /// Opens the ledger at `path` for reading alone: it is never migrated, and refuses writes.
     ///
     /// `None` if it is of an older schema. Errors: as of [`Ledger::open`].
     pub fn open_to_look(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
@@ -64,7 +64,8 @@ impl Ledger {
         Self { backend: Backend::File(Box::new(file)), path: path.to_owned() }
     }
 
-    /// The ledger's file. Of one on a server: the file that it would have in the local store, whose neighbours are this machine's part of it.
+    /// The ledger's file. Of one on a server: the file that it would have in the local store, whose neighbours are this machine's part of
+    /// it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -108,11 +109,11 @@ impl Ledger {
 
     /// Runs `write` in one transaction and commits it, durably, if it returns `Ok`; else nothing is changed.
     ///
-    /// The closure is run again where a server took the transaction back for others, so it has no effects outside the transaction.
+    /// The closure is run again if a server rolled the transaction back for another one, so it has no effects outside the transaction.
     /// Errors: `busy` when other writers held the ledger past the timeout; `disk_full`; `ledger_behind`; `unreachable`.
     pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
         if faults::is_on(Mode::Rerun) {
-            // As a server that took the transaction back for another one.
+            // As a server that rolls the transaction back for another one.
             let in_vain = || Diagnosis::new(Code::Internal, "This transaction was run in vain.");
             let _ = self.transaction(|tx| write(tx).and_then(|_| Err::<T, _>(in_vain())));
         }
@@ -138,7 +139,7 @@ impl Ledger {
 
     /// Rebuilds the file and empties its log, so that nothing of what was overwritten is left in them.
     ///
-    /// Errors: `busy` if somebody reads the ledger past the timeout; what was committed stays committed.
+    /// Errors: `busy` if a process reads the ledger past the timeout; what was committed stays committed.
     pub fn wipe(&self) -> Result<()> {
         match &self.backend {
             Backend::File(file) => file.wipe(),
@@ -148,7 +149,7 @@ impl Ledger {
 
     /// A number that changes whenever another process has appended an event; cheap enough to poll.
     ///
-    /// Errors: `disk_full` where the disk has no room to share the ledger: who waited there for others would keep them all away.
+    /// Errors: `disk_full` where the disk has no room to share the ledger: a process that waited there would lock all others out.
     pub fn data_version(&self) -> Result<i64> {
         match &self.backend {
             Backend::File(file) => file.data_version(),
@@ -164,12 +165,12 @@ impl Ledger {
         }
     }
 
-    /// The same in words, for a person who reads the ledger all the same.
+    /// The same in words, for a person: a ledger that is behind can still be read.
     pub fn behind_in_words(&self) -> Option<String> {
         self.behind().map(|behind| said(&self.path, &behind))
     }
 
-    /// Errors: `ledger_behind` where nothing is written before the ledger is accepted as it is.
+    /// Errors: `ledger_behind` if the store remembers a newer event; nothing is written before the older ledger is accepted.
     pub fn require_newest(&self) -> Result<()> {
         match &self.backend {
             Backend::File(file) => file.require_newest(),

@@ -26,7 +26,7 @@ pub(crate) const FILE_NAME: &str = "ic.db";
 pub struct Lookup<'a> {
     /// `--db`: the path of a file, or the URL of a server's ledger.
     pub db: Option<&'a Path>,
-    /// `IC_DB`: the same.
+    /// `IC_DB`: a path or a URL, used where `--db` is not given.
     pub env_db: Option<&'a Path>,
     /// The working directory, absolute.
     pub directory: &'a Path,
@@ -35,9 +35,9 @@ pub struct Lookup<'a> {
 ic_base::words! {
     /// How a place was found.
     pub enum FoundBy {
-        /// `--db`.
+        /// Named by `--db` on the command line.
         Flag = "flag",
-        /// `IC_DB`.
+        /// Named by the environment variable `IC_DB`.
         Environment = "environment",
         /// A store in the git directory of this or a parent directory.
         Git = "git",
@@ -46,7 +46,7 @@ ic_base::words! {
     }
 }
 
-/// A ledger's place.
+/// Where a ledger is, with its store and its project's root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The ledger's file; of one on a server, the file that it would have in the store.
@@ -179,7 +179,7 @@ pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place>
         (None, None, None) => {
             let default = default_store(lookup.directory);
             let store = follow_pointer(&default)?.unwrap_or(default);
-            // One that its owner cannot look into is looked into once `create` has mended it.
+            // A store that lacks bits of its owner cannot be read here; `create` mends it first and reads it then.
             let remote = if private::lacks_bits(&store) { None } else { remote::read(&store)? };
             Ok(match remote {
                 Some(url) => Place::of_server(url, store, root, found_by),
@@ -232,7 +232,7 @@ fn store_that_leads_to(url: &ServerUrl, directory: &Path) -> Result<Option<(Path
             if let Some(usual) = usual
                 && let Some(store) = follow_pointer(&usual)?
                 && remote::read(&store).is_ok_and(|found| found.is_some_and(|found| found.is_named_as(url)))
-                // What came with a clone is no store of this user's, whatever it is called.
+                // A store that came with a clone is not this user's, whatever it is called.
                 && trust::require_own_ledger(&remote::path(&store), &store, &usual, level).is_ok()
             {
                 return Ok(Some((store, level.to_owned())));
@@ -275,7 +275,7 @@ pub(crate) fn follow_pointer(store: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// Whether the ledger is in `store`, which was looked for at `usual`. What cannot be looked at, or is pointed to and is not
-/// there (an unmounted disk), is an error: going on upwards would write to somebody else's ledger.
+/// there (an unmounted disk), is an error: a search further up would find, and write to, the ledger of another project.
 fn has_ledger(usual: &Path, store: &Path) -> Result<bool> {
     let db = store.join(FILE_NAME);
     let found = db.try_exists().while_doing(|| format!("looking for {}", db.display()));

@@ -45,7 +45,7 @@ ic_base::words! {
 pub enum Mode {
     /// Beside others that share it.
     Shared,
-    /// Alone.
+    /// Alone: others, shared or not, wait until it is released.
     Exclusive,
 }
 
@@ -72,8 +72,8 @@ impl Held {
     pub fn new(rank: Rank) -> Self {
         if cfg!(debug_assertions) {
             HELD.with_borrow_mut(|held| {
-                // An owner is refused at once rather than waited for: one of another run may be asked for. Cursors of one name
-                // are taken together, in the order of their list.
+                                // The lock of an owner is refused at once and never waited for, so that of another run may be asked for.
+                                // Cursors of one name are taken together, in the order of their list.
                 let may_repeat = matches!(rank, Rank::Owner | Rank::Cursor);
                 let is_before = |other: &Rank| *other < rank || (*other == rank && may_repeat);
                 debug_assert!(
@@ -142,7 +142,7 @@ pub fn wait(file: &File, mode: Mode, timeout: Duration) -> io::Result<bool> {
         match taken {
             Ok(()) => return Ok(true),
             Err(TryLockError::WouldBlock) if started.elapsed() < timeout => {
-                // Short beside what is done under a lock, and long enough that waiting keeps no core busy.
+                // Short compared with the work under a lock, and long enough that waiting uses no core.
                 std::thread::sleep(Duration::from_millis(2));
             }
             Err(TryLockError::WouldBlock) => return Ok(false),

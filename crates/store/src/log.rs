@@ -1,8 +1,8 @@
 //! The write-ahead log between two calls.
 //!
 //! A process that closes leaves a small log where it is: the next one appends to it, and the commit is the only flush of its call
-//! (docs/adr/0036). Who closes alone and finds the log grown past [`AT_REST`] folds it into its database, which is four flushes, for it
-//! and for the one that begins the next log. Every process recovers the log when it opens the database: that is what bounds its length.
+//! (docs/adr/0036). A process that closes last and finds the log longer than [`AT_REST`] folds it into the database: four flushes, with
+//! those of the process that begins the next log. Every process recovers the log when it opens the database, so it must stay short.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -19,15 +19,15 @@ pub(crate) const HEADER: u64 = 32;
 /// A page of 4096 bytes in the log, with its head.
 const FRAME: u64 = 24 + 4096;
 
-/// A longer log is folded in by who closes last. To recover one costs a microsecond a page, so at most 0.13 ms a call; an advance
+/// A longer log is folded in by the process that closes last. Recovery costs a microsecond a page, so at most 0.13 ms a call; an advance
 /// writes seven pages.
 pub(crate) const AT_REST: u64 = HEADER + 128 * FRAME;
 
-/// A longer log is folded in, as far as no reader needs it, by who commits: SQLite's own bound. One that is begun again
-/// is cut to this length, and no shorter: to write over a file in place costs less than to make it longer.
+/// A longer log is folded in by a commit, as far as no reader needs it: SQLite's own bound. A log that is begun again is cut to this
+/// length, and no shorter: to write over a file in place costs less than to make it longer.
 pub(crate) const IN_USE: u64 = HEADER + 1000 * FRAME;
 
-/// A log that could not be begun again, because somebody read it, is folded in further when it has grown by this much.
+/// A log that could not be begun again, because a process read it, is folded in further when it has grown by this much.
 pub(crate) const FURTHER: u64 = 125 * FRAME;
 
 /// Which log it is: SQLite gives each two random numbers, and new ones whenever it begins it again.
@@ -76,24 +76,24 @@ pub(crate) fn salts(path: &Path) -> std::io::Result<Option<Salts>> {
     }
 }
 
-/// Whether who closes the database now leaves its log: one that is begun and small.
+/// Whether a process that closes the database now leaves its log: it is begun and small.
 pub(crate) fn stays(path: &Path) -> bool {
     (HEADER + 1..=AT_REST).contains(&length(path))
 }
 
-/// Has the log stay when `connection` is closed, though it be the last one.
+/// Makes the log stay when `connection` is closed, even if it is the last one.
 pub(crate) fn leave(connection: &Connection) {
     // When this fails, the log is folded in: nothing but time is lost.
     let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
 }
 
-/// Has this connection cut the log to [`IN_USE`] when it begins it again: the length tells how much of it there is to fold in.
+/// Makes this connection cut the log to [`IN_USE`] when it begins it again: its length then tells how much there is to fold in.
 pub(crate) fn limit(connection: &Connection) {
-    // When this fails, it is folded in more often: nothing but time is lost.
+    // When this fails, the log is folded in more often: nothing but time is lost.
     let _ = connection.pragma_update(None, "journal_size_limit", IN_USE.cast_signed());
 }
 
-/// Has the log be folded in when `connection` is closed, if it is the last one.
+/// Makes SQLite fold the log in when `connection` is closed, if it is the last one.
 pub(crate) fn fold_at_end(connection: &Connection) {
     // When this fails, the log stays: nothing is lost.
     let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);

@@ -90,7 +90,7 @@ pub(crate) fn bring_up_to_date(
     options: OpenOptions,
     context: &Context,
 ) -> Result<()> {
-    // Of many that find an old ledger, one migrates; the others wait here and find it done.
+    // Of many processes that find an old ledger, one migrates; the others wait here and find it done.
     let _lock = lock(path, options.busy_timeout)?;
     use_wal(connection, options.busy_timeout)?;
     immediate(connection, |connection| {
@@ -108,7 +108,7 @@ pub(crate) fn bring_up_to_date(
 
 /// Makes a new ledger at `path`, or finishes one that a crash left empty. An existing ledger is opened and kept.
 pub(crate) fn create(path: &Path, options: OpenOptions, context: &Context) -> Result<bool> {
-    // Of two that make a ledger at once, the second must find it whole and keep it.
+    // Of two processes that make a ledger at once, the second must find it whole and keep it.
     let lock = lock(path, options.busy_timeout)?;
     if !path.exists() {
         // Made here and not by SQLite: it must have mode 0600 from its first byte on.
@@ -125,7 +125,7 @@ pub(crate) fn create(path: &Path, options: OpenOptions, context: &Context) -> Re
         return Ok(true);
     }
     if version_of(&connection, path)? != LATEST {
-        // `bring_up_to_date` takes the same lock, and would wait for this handle of it.
+        // `bring_up_to_date` takes the same lock: it would wait for the lock that this call holds.
         drop(lock);
         bring_up_to_date(&mut connection, path, options, context)?;
     }
@@ -170,7 +170,7 @@ fn apply(connection: &Connection, context: &Context) -> Result<()> {
         .map_err(|e| diagnose(e, "marking the ledger"))
 }
 
-/// What SQLite says, without the text of the whole migration that it says it of.
+/// The error of SQLite, without the text of the whole migration.
 fn reason(error: &refinery_core::Error) -> String {
     match std::error::Error::source(error).and_then(|e| e.downcast_ref()) {
         Some(rusqlite::Error::SqlInputError { msg, .. }) => msg.clone(),
@@ -225,10 +225,10 @@ impl refinery_sync::Query<Vec<Migration>> for InTransaction<'_> {
 
 impl refinery_sync::Migrate for InTransaction<'_> {}
 
-/// A copy of the ledger as it is now. The caller holds the write lock, so nothing changes meanwhile.
+/// Copies the ledger before its migration. The caller holds the write lock, so nothing changes during the copy.
 fn back_up(path: &Path, options: OpenOptions, version: i32, now: Timestamp) -> Result<()> {
     let target = sibling(path, &format!(".v{version}-{}.backup", now.millis()));
-    // It gets its name when it is whole: nobody may take what a crash left for a backup.
+    // It gets its name once it is whole: a person must not take what a crash left for a backup.
     let partial = sibling(path, ".backup.partial");
     let doing = || format!("backing the ledger up to {}", target.display());
     match std::fs::remove_file(&partial) {
@@ -247,7 +247,7 @@ fn copy(from: &Path, to: &Path, options: OpenOptions) -> rusqlite::Result<()> {
     let source = Connection::open_with_flags(from, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     source.busy_timeout(options.busy_timeout)?;
     let mut copy = Connection::open(to)?;
-    // A journal that outlived a crash would be played back into the next copy.
+    // No journal: one that outlived a crash would be rolled back into the next copy.
     copy.query_row("PRAGMA journal_mode=OFF", [], |_| Ok(()))?;
     rusqlite::backup::Backup::new(&source, &mut copy)
         .and_then(|backup| backup.run_to_completion(i32::MAX, Duration::ZERO, None))

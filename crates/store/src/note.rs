@@ -1,14 +1,14 @@
 //! What a store remembers of its ledger's newest event and of its log, in a small file beside it (`ic.db.head`).
 //!
-//! A ledger between two calls is two files, and a copy of one of them is no copy. So whoever opens it learns of it when
+//! A ledger between two calls is two files, and a copy of one of them is no copy. So the call that opens it is told if
 //!
 //! - its events are older than what the store remembers: the file was restored from a copy, or its log was removed. It can be read;
 //!   writing is refused until that is accepted, because what is missing may still be found;
-//! - its log belongs to another file: SQLite would play it into whatever stands in its file's place. Nothing is opened then.
+//! - its log belongs to another file: SQLite would play the log into any file of that name. Nothing is opened then.
 //!
-//! The note is written without a flush, after the commit that it tells of: it can be behind what is durable, never ahead. It is a help
-//! and no duty: what cannot be read is none, and what cannot be written is left. It is written whole, at once and in place, so readers
-//! need no lock, and a sum at its end tells one that was cut off.
+//! The note is written without a flush, after the commit that it tells of: it can be behind what is durable, never ahead. It helps and is
+//! not needed: a note that cannot be read counts as none, and a failure to write it is ignored. It is written whole, at once and in place,
+//! so readers need no lock, and a sum at its end tells a note that was cut off.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -20,10 +20,10 @@ use rustix::fs::OFlags;
 use crate::log::{self, Salts};
 use crate::private;
 
-/// Its length in bytes: an older, longer one leaves no end behind.
+/// Its length in bytes, always the same: it is written in place, and no end of an earlier note may stay behind it.
 const SIZE: usize = 320;
 
-/// What it begins with; a newer version may have more to say, in a form of its own.
+/// The word and version that it begins with. A note of another version is not read.
 const MARK: &str = "ic-head 1";
 
 /// Stands for what is not known, or not there.
@@ -32,9 +32,9 @@ const UNKNOWN: &str = "-";
 /// What the store remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The ledger's id.
+    /// The id of the ledger that the note is about: another file may stand in its place by now.
     pub(crate) ledger: String,
-    /// Its newest event.
+    /// The newest event that was committed when the note was written.
     pub(crate) head: Head,
     /// The log that was left.
     pub(crate) log: Option<Log>,
@@ -53,11 +53,11 @@ pub(crate) struct Log {
     pub(crate) salts: Salts,
     /// The newest event in the file when the log was begun: the file never goes behind it. `None`: not known.
     pub(crate) base: Option<i64>,
-    /// The file that it belongs to; `None`: it was being written, as who folds the log in does.
+    /// The file that it belongs to; `None`: the file was being written, as while the log is folded in.
     pub(crate) file: Option<Stamp>,
 }
 
-/// Which file it is, and that nobody wrote it.
+/// Tells one state of a file from every other: a write changes its time or its size, a replacement its inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     inode: u64,
@@ -93,7 +93,7 @@ impl Note {
         options.write(true).create(true).truncate(false).custom_flags(flags());
         let file = private::open(&path_of(path), &mut options)?;
         if file.metadata()?.len() == 0 && rustix::process::geteuid().is_root() {
-            // Who is root for one call leaves a file that its user can write, as SQLite does with the log.
+            // A call as root (sudo) leaves a note that the ledger's user can write, as SQLite does with the log.
             let of = std::fs::metadata(path)?;
             std::os::unix::fs::fchown(&file, Some(of.uid()), Some(of.gid()))?;
         }
@@ -143,7 +143,7 @@ impl Note {
 /// nothing.
 pub(crate) fn trouble(path: &Path) -> Option<String> {
     let at = path_of(&log::real(path));
-    // An empty one is of a call that was killed as it made the note: the next one writes it.
+    // An empty note was left by a call that was killed as it made it: the next call writes it.
     let is_there = std::fs::symlink_metadata(&at).is_ok_and(|found| !found.is_file() || found.len() > 0);
     (is_there && Note::read(&log::real(path)).is_none()).then(|| {
         format!(
@@ -173,12 +173,12 @@ fn stamp(word: &str) -> Option<Stamp> {
     })
 }
 
-/// A pipe in its place is not waited for, and a link not followed.
+/// NOFOLLOW: a link in its place could lead to another file. NONBLOCK: opening a pipe would wait for its other end.
 fn flags() -> i32 {
     (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()
 }
 
-/// FNV-1a: it tells a line that was cut off, and guards against nobody.
+/// FNV-1a: it detects a note that was cut off. It is no protection against a person who edits it.
 fn sum(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

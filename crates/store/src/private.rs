@@ -49,7 +49,7 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         opened => opened?,
     };
     let meta = file.metadata()?;
-    // Root opens what nobody may read, and would leave it so for the user whose file it is.
+    // Root opens a file without any bits, and would leave its user unable to open it.
     if meta.is_file() && meta.mode() & FILE != FILE && is_own(&meta) {
         settle(&file)?;
     }

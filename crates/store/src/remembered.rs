@@ -1,7 +1,7 @@
 //! What an open ledger does about its log and about what the store remembers of it ([`crate::note`]).
 //!
-//! A call that finds both as they were left asks nothing more: it has read two small files. The note is brought up to date by who
-//! closes, and within a call by the commit that begins a log, so that a process that is killed later leaves no log that is strange.
+//! A call that finds both as they were left asks nothing more: it has read two small files. The note is updated when the ledger is closed,
+//! and within a call by the commit that begins a log. So a process that is killed later leaves no log that the note does not know.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::log::{self, Salts};
 use crate::note::{self, Head, Log, Note, Stamp};
 use crate::together::{alone, failed, fits, foreign_log, id_of, is_sound, require_together, set_aside};
 
-/// How often a note is read again that does not fit: who begins a log writes it a moment later.
+/// How often a note that does not fit is read again: the process that begins a log writes the note a moment later.
 const LOOKS: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// What to do about a ledger that is behind what its store remembers.
 pub const WHEN_BEHIND: &str =
-    "restore what is missing, or accept this ledger as it is: ic health --accept-older";
+    "restore what is missing, or accept this ledger: ic health --accept-older";
 
 /// A ledger whose events end before what its store remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,9 +44,9 @@ pub(crate) struct Remembered {
     is_told: bool,
     /// The newest event of the file alone, while it has no log.
     bare: Option<i64>,
-    /// Something was committed.
+    /// Whether this connection committed anything, so that the note must be updated at the end.
     has_written: bool,
-    /// What marks the file as a ledger, its schema or its id may stand in the log, and they are read without it.
+    /// The log may hold the file's mark, its schema or its id, which other processes read from the file alone: it must be folded in.
     must_fold: bool,
     /// How long the log was when it was folded in last.
     folded_at: u64,
@@ -64,7 +64,8 @@ impl Remembered {
             match salts {
                 Ok(None) => return Ok(Self::of(path, Some(note), false)),
                 Ok(Some(salts)) if fits(&note, salts, &meta) => return Ok(Self::of(path, Some(note), true)),
-                // The file is being written, or whoever wrote it died: a later state of it is its own, an earlier one is not.
+                // The file is being written, or its writer died. So a newer state than the noted one belongs to the log, an older one does
+                // not.
                 Ok(Some(salts)) if is_being_written(&note, salts) => {
                     if is_older(&path, &note) {
                         return Err(foreign_log(&path));
@@ -115,7 +116,7 @@ impl Remembered {
         let Some(now) = newest(connection, self.note.as_ref().map_or(0, |note| note.head.seq))? else {
             return Ok(());
         };
-        // Asked after the event: of a log that came meanwhile it is not known where the file alone ends.
+        // Asked after the event was read: if a log began in between, it is not known where the file alone ends.
         if !self.is_told && matches!(log::salts(&self.path), Ok(None)) {
             self.bare = Some(now.head.seq);
         }
@@ -138,7 +139,7 @@ impl Remembered {
         self.behind.as_ref()
     }
 
-    /// Errors: `ledger_behind`.
+    /// Errors: `ledger_behind` if the store remembers a newer event than the ledger has.
     pub(crate) fn require_newest(&self) -> Result<()> {
         self.behind.as_ref().map_or(Ok(()), |behind| Err(refusal(&self.path, behind)))
     }
@@ -170,12 +171,12 @@ impl Remembered {
         log::limit(connection);
         self.tell(connection, false);
         faults::statement("PRAGMA wal_checkpoint(PASSIVE)");
-        // What is left of it is folded in another time.
+        // Pages that a reader still needs are folded in another time.
         let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         self.tell(connection, true);
     }
 
-    /// The file is about to be written beside its log: who looks meanwhile must not take it for another one.
+    /// To be called before the file itself is written: a process that looks during the write must not take it for another file.
     pub(crate) fn file_changes(&mut self, connection: &Connection) {
         if self.note.as_ref().is_some_and(|note| note.log.is_some()) {
             self.tell(connection, false);
@@ -190,7 +191,7 @@ impl Remembered {
         }
         let stays = log::stays(&self.path) && !self.must_fold;
         let is_folded = !stays && log::length(&self.path) > log::HEADER;
-        // Who only read a ledger without a log leaves nothing beside it.
+        // A call that only read a ledger without a log leaves no note beside it.
         if (!self.is_told && (self.has_written || stays)) || is_folded {
             self.tell(connection, stays);
         }
@@ -199,10 +200,10 @@ impl Remembered {
         }
     }
 
-    /// Remembers the newest event, and the log that is there. `is_still`: nobody is about to write the file.
+    /// Remembers the newest event, and the log that is there. `is_still`: no process is about to write the file.
     fn tell(&mut self, connection: &Connection, is_still: bool) {
         if self.behind.is_some() {
-            // What is missing stays remembered until it is given up.
+            // The missing events stay remembered until the user accepts the older ledger.
             return;
         }
         let Ok(Some(now)) = newest(connection, 0) else { return };
@@ -236,11 +237,11 @@ fn is_older(path: &Path, note: &Note) -> bool {
     base.is_some_and(|base| seq.is_some_and(|seq| seq < base))
 }
 
-/// Takes the ledger at `path` as it is: that is what the store remembers from now on, and a log that is not its own is set aside, under its
-/// own name with `.aside-` and the time. Returns that log's new name.
+/// Accepts the content of the ledger at `path`: the store remembers it from now on, and a log that is not its own is set aside, under
+/// its own name with `.aside-` and the time. Returns that log's new name.
 ///
-/// The ledger may be one that cannot be opened for its log. No other process may use it meanwhile. Errors: those of opening it as it is
-/// then: nothing is changed.
+/// The ledger may be one that cannot be opened because of its log. No other process may use it during the call. Errors: those of opening
+/// it without that log; then nothing is changed.
 pub fn accept(path: &Path, options: OpenOptions, now: ic_base::Timestamp) -> Result<Option<PathBuf>> {
     let path = log::real(path);
     let aside = set_aside(&path, Remembered::before_opening(&path, options).map(drop), now)?;
@@ -248,7 +249,7 @@ pub fn accept(path: &Path, options: OpenOptions, now: ic_base::Timestamp) -> Res
         Ok(opened) => opened,
         Err(error) => {
             if let Some(aside) = aside {
-                // It was no help.
+                // Without its log it cannot be opened either: the log goes back to its place.
                 let _ = std::fs::rename(aside, log::path_of(&path));
             }
             return Err(error);
@@ -308,7 +309,7 @@ fn require_own_log(path: &Path, note: &Note, options: OpenOptions) -> Result<()>
 fn extends(file: &Connection, both: &Connection) -> bool {
     const HEAD: &str = "SELECT seq, hash FROM event_head";
     let head = file.query_row(HEAD, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)));
-    // What cannot be read says nothing.
+    // A file whose head cannot be read is no proof against the log.
     let Ok((seq, hash)) = head else { return true };
     let has = both.query_row("SELECT hash FROM events WHERE seq = ?1", [seq], |row| row.get::<_, Vec<u8>>(0));
     seq == 0 || has.is_ok_and(|its| its == hash)

@@ -20,7 +20,7 @@ pub(crate) fn path(store: &Path) -> PathBuf {
 pub(crate) fn read(store: &Path) -> Result<Option<ServerUrl>> {
     let remote = path(store);
     match fs::metadata(&remote) {
-        // A link that leads nowhere is no reason to begin another ledger.
+        // Only if there is no link either: one that leads nowhere (an unmounted disk) must not make `init` begin another ledger.
         Err(e)
             if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
                 && fs::symlink_metadata(&remote).is_err() =>

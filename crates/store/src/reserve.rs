@@ -1,6 +1,6 @@
-//! Room kept for a bad day: a file beside the ledger that does nothing but take space.
+//! Space kept for a full disk: a file beside the ledger that does nothing but take space.
 //!
-//! What gives space back needs some first, for the logs of ledger and store and for the rows that say what was removed. On a
+//! A command that frees space needs some first, for the logs of ledger and store and for the rows that tell what was removed. On a
 //! disk that is full to its last byte there would be none, and the command that could help would fail like any other.
 
 use std::io::Write;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use crate::private;
 
-/// So much is kept: the logs of a prune in small steps stay below it.
+/// The size of the reserve in bytes: the logs of a prune in small steps stay below it.
 const SIZE: usize = 1 << 20;
 
-/// It is made only where so many times its size is left: it must not be what fills a small disk.
+/// It is made only if this many times its size is free: it must not be what fills a small disk.
 const PLENTY: u64 = 8;
 
-/// So much is written at once: on a disk that fills up meanwhile no more than this is left over.
+/// How many bytes are written at once: on a disk that fills up during the write, less than this stays unused.
 const STEP: usize = 64 << 10;
 
 /// Keeps room beside the ledger, if there is none and the disk has plenty. It is a help and no duty: what fails is left.
@@ -35,7 +35,7 @@ pub fn release(ledger: &Path) -> bool {
         return false;
     }
     if had_any {
-        // An empty one says that room is owed to it: it gets it again also if this process dies before it has given any back.
+        // An empty file marks that the reserve was used: a later call fills it again even if this process dies first.
         let _ = private::create_new(&path);
     }
     had_any
@@ -60,7 +60,7 @@ fn kept(ledger: &Path) -> Option<u64> {
 fn make(ledger: &Path) {
     let path = path_of(ledger);
     let _ = std::fs::remove_file(&path);
-    // Another process that makes it at this moment makes enough.
+    // Fails if another process makes the file at this moment: then that one fills it.
     let Ok(mut file) = private::create_new(&path) else { return };
     let noise = noise();
     for step in noise.chunks(STEP) {

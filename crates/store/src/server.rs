@@ -1,9 +1,9 @@
 //! A ledger on a PostgreSQL server: a schema of a database.
 //!
-//! Locking: every write transaction begins by locking the head of the events, so that writers take turns and each sees what the one before left, as
-//! with a file. Readers see a snapshot each. Durability is the server's.
-//! A round trip is what costs here: a transaction begins with its first statement, changes that nobody asks the count of wait for the next
-//! question or for the commit, and nobody waits for the end of a read.
+//! Locking: every write transaction begins by locking the head of the events, so that writers take turns and each sees what the one before
+//! left, as with a file. Readers see a snapshot each. Durability is the server's.
+//! A round trip is what costs here. So a transaction begins with its first statement, changes whose count is not asked for wait for the
+//! next question or for the commit, and the end of a read is not waited for.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -42,7 +42,7 @@ use error::{Fault, diagnose, in_doubt, unknown};
 use kept::Link;
 use open::Committed;
 
-/// Milliseconds that the server waits for the next statement of one who holds the writers' lock.
+/// Milliseconds that the server waits for the next statement of a process that holds the writers' lock.
 const MOST_IDLE: u32 = 10_000;
 /// How often a server that went away is tried again.
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
@@ -57,11 +57,11 @@ pub(crate) struct Server {
     hurries: Cell<bool>,
     /// The connection is still in a transaction that only read.
     dangles: Cell<bool>,
-    /// There was a connection: one that cannot be made is waited for, as a server that starts again.
+    /// There was a connection before: if none can be made now, the server may be starting again, and is waited for.
     was_connected: Cell<bool>,
     /// It answered a question.
     has_answered: Cell<bool>,
-    /// Since when it is waited for, by who has little patience.
+    /// Since when the server is waited for; counts only with [`OpenOptions::patience`].
     begun: Instant,
     /// What the connections live in: they are gone before it.
     runtime: Arc<Runtime>,
@@ -103,7 +103,7 @@ impl Server {
     /// Runs `write` in one transaction, again where others were in the way or the connection was lost, and commits it if it returns `Ok`.
     pub(crate) fn write<T>(&self, mut write: impl FnMut(&Open<'_>) -> Result<T>) -> Result<T> {
         let started = Instant::now();
-        // A commit without an event, of which it is not known whether it happened.
+        // Set by a commit without an event whose answer was lost: it is not known whether it happened.
         let mut doubt = false;
         loop {
             let open = Open::to_write(self);
@@ -135,8 +135,8 @@ impl Server {
         }
     }
 
-    /// Whether a commit whose answer was lost has happened. The head's lock waits for what the server still does of it; its hash tells the event
-    /// from one that another appended. What appends no event sets what it sets, and may be done again.
+    /// Whether a commit whose answer was lost has happened. The head's lock waits for what the server still does of it; its hash tells the
+    /// event from one that another appended. What appends no event sets what it sets, and may be done again.
     fn has_committed(&self, open: &Open<'_>, error: &Diagnosis, started: Instant) -> Result<bool> {
         let Some((seq, hash)) = open.appended_head() else { return Ok(false) };
         loop {
@@ -165,24 +165,25 @@ impl Server {
         result
     }
 
-    /// The statements that begin a transaction. Their names lead to the ledger's schema for this transaction alone: a pooler gives the connection
-    /// to others after it.
+    /// The statements that begin a transaction. Their names lead to the ledger's schema for this transaction alone: a pooler gives the
+    /// connection to others after it.
     fn opening(&self, writes: bool) -> String {
         let Self { url: ServerUrl { ledger, .. }, options, .. } = self;
         let version = "SELECT max(version) FROM refinery_schema_history";
         let before = if self.dangles.get() { "ROLLBACK; " } else { "" };
-        // 0 would wait for ever.
+        // At least 1: the server takes 0 for no timeout at all.
         let patience = if self.hurries.get() { 1 } else { options.busy_timeout.as_millis().max(1) };
-        // A verification takes as long as it takes, whatever a role is allowed by default.
+        // A verification may take longer than the role's default timeout allows.
         let settings = format!(
             "SET LOCAL search_path TO \"{ledger}\"; SET LOCAL lock_timeout = {patience}; SET LOCAL statement_timeout = 0"
         );
         if !writes {
             return format!("{before}BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}; {version}");
         }
-        // The lock of the head serializes them: the server has nothing to find out. Tests show that they would not depend on it.
+        // The lock of the head orders the writers already, so a stricter level is not needed. Tests run with it, to show that no closure
+                // breaks when it is run again.
         let level = if faults::is_on(Mode::Serializable) { "SERIALIZABLE" } else { "READ COMMITTED" };
-        // A machine that is suspended in a transaction must not hold all others up.
+        // A machine that is suspended inside a transaction must not block all others.
         format!(
             "{before}BEGIN ISOLATION LEVEL {level}; {settings}; \
              SET LOCAL idle_in_transaction_session_timeout = {MOST_IDLE}; {version}; \
@@ -304,12 +305,14 @@ impl Server {
         let patience = self.options.busy_timeout.as_millis().max(1);
         for (table, _) in owned {
             let table = format!("\"{name}\".\"{table}\"");
-            // Who rewrites a table waits for its readers, and holds up who comes after: that is bounded here, as it cannot be there.
+            // VACUUM FULL waits for the table's readers, and blocks all later ones while it waits; it has no timeout in a transaction of
+            // its
+                        // own. So the lock is taken and released once before, with a timeout.
             let alone = format!("BEGIN; SET LOCAL lock_timeout = {patience}; LOCK TABLE {table}; ROLLBACK");
             for sql in [alone, format!("VACUUM FULL {table}")] {
                 faults::statement(&sql);
                 if let Err(error) = self.wait(client.simple_query(&sql)) {
-                    // What it had begun ends with it.
+                    // Closing the connection ends what it had begun.
                     self.forget();
                     return Err(match error {
                         Some(error) => diagnose(error, &self.url, doing).hint(by_hand),
@@ -321,9 +324,9 @@ impl Server {
         Ok(())
     }
 
-    /// A number that changes whenever another process has appended an event. Who waits for one holds no transaction open meanwhile.
+    /// A number that changes whenever another process has appended an event. No transaction stays open between two calls.
     pub(crate) fn head_version(&self) -> Result<i64> {
-        // Of the hash: where a server lost events, their numbers are given again.
+        // Made from the hash and not the number: a server that lost events gives their numbers again.
         let head =
             self.read(|open| open.first("SELECT hash FROM event_head", &[], |row| row.get::<[u8; 32]>(0)))?;
         self.let_go();
@@ -339,7 +342,7 @@ impl Server {
         let client = self.client.borrow().clone();
         if let Some(client) = client.filter(|client| !client.is_closed()) {
             faults::statement("ROLLBACK");
-            // A connection that fails here is made anew by who needs it next.
+            // A connection that fails here is made anew when it is needed next.
             if self.wait(client.batch_execute("ROLLBACK")).is_err() {
                 self.forget();
             }
@@ -347,7 +350,7 @@ impl Server {
     }
 }
 
-/// Lets others go on for a moment: each process for another one.
+/// Waits a moment before the next try, each process for another time, so that they do not meet again.
 fn pause() {
     let chance = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60;
     std::thread::sleep(Duration::from_millis(4 + chance));

@@ -33,17 +33,17 @@ pub struct SideSchema {
     pub version: i32,
     /// Bytes a page, a power of two from 512 to 65536.
     pub page_size: u32,
-    /// Its tables.
+    /// The statements that make its tables, run once in an empty file.
     pub sql: &'static str,
-    /// Asks whose it is.
+    /// A query for the id of the ledger that owns it.
     pub owner: &'static str,
-    /// Asks for a number that grows with what is kept: a file with a smaller one is an older state of it.
+    /// A query for a number that grows with what is kept: a file with a smaller one is an older state of it.
     pub age: &'static str,
-    /// What follows its name in the name of the lock that its writers hold.
+    /// The suffix that makes its name the name of the lock that its writers hold.
     pub lock: &'static str,
-    /// Asks for what distinguishes the one of that number, `?1`, from another of it, as a text.
+    /// A query for a text that tells the object of the age `?1` from another object of that age.
     pub at_age: &'static str,
-    /// Asks for the id that the file got when it was made, which no other file of the same owner has.
+    /// A query for the id that the file got when it was made; no other file of the same owner has it.
     pub made: &'static str,
 }
 
@@ -68,7 +68,7 @@ pub struct Side {
     had_log: bool,
     /// It was made by this process.
     is_new: bool,
-    /// Something was committed.
+    /// Whether this connection committed anything, so that its log is noted when it is closed.
     has_written: Cell<bool>,
     /// The log that was noted last by this process.
     noted: Cell<Option<log::Salts>>,
@@ -100,7 +100,7 @@ impl Side {
             options,
             had_log,
             is_new: false,
-            // What was found out need not be found out again.
+            // Counts as written, so that the note is updated at the end and the next call need not compare file and log again.
             has_written: Cell::new(is_strange),
             noted: Cell::new(None),
         };
@@ -121,12 +121,12 @@ impl Side {
     /// Closes it without a trace: what is not ours stays as it was found, to the byte.
     pub fn leave(self) {
         if self.had_log {
-            // Whoever closes a database last writes its log into it. A log that is made by looking is removed by closing.
+            // The process that closes a database last writes its log into it. Only a log that this look made is removed by closing.
             log::leave(&self.connection);
         }
     }
 
-    /// Closes it and gives its file another name in the same directory. Nobody else may have it open.
+    /// Closes it and gives its file another name in the same directory. No other process may have it open.
     ///
     /// Errors: `busy` if another process has: then it is whole where it is.
     pub fn rename(self, to: &Path) -> Result<()> {
@@ -158,13 +158,13 @@ impl Side {
         std::fs::metadata(path).is_ok_and(|meta| meta.len() > 0)
     }
 
-    /// The database's file.
+    /// The path of the database's file, as it was given to [`Side::open`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens a view that every [`Side::read`] shares until [`Side::close_view`]: many small reads pay for one. Nothing may be written
-    /// meanwhile.
+        /// Opens a view that every [`Side::read`] shares until [`Side::close_view`]: many small reads pay for one. Nothing may be written
+        /// until it is closed.
     pub fn open_view(&self) -> Result<()> {
         self.execute("BEGIN DEFERRED")
     }
@@ -210,7 +210,7 @@ impl Side {
             Ok(value)
         });
         if result.is_err() && !self.connection.is_autocommit() {
-            // When this fails too, closing the connection takes the transaction back.
+            // When this fails too, closing the connection rolls the transaction back.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         result.map_err(|error| damaged(&self.path, error))
@@ -239,7 +239,7 @@ impl Side {
             .map_err(|e| diagnose(e, "making the object store"))?;
         self.use_log()?;
         self.write(Durability::Synced, |_| {
-            // Another process may have been here meanwhile.
+            // Another process may have made it while this one waited for the lock.
             if self.pragma("user_version")? != 0 {
                 return Ok(());
             }
@@ -294,8 +294,8 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        // The next one appends to it. What a new one is, and whose, stands in its file, so that it is known without its log. Who has no
-        // room changes nothing.
+                // The log stays for the next process, which appends to it. The log of a new file is folded in: others read the file's kind
+                // and owner without its log. Without room, nothing is changed.
         let stays = log::stays(&self.path) && !self.is_new;
         if stays && self.has_written.get() && self.alone.is_none() {
             self.remember_log();
@@ -306,7 +306,7 @@ impl Drop for Side {
     }
 }
 
-/// What SQLite says of a file that it cannot read, in the words of what the file is: a damaged ledger is another matter.
+/// Turns SQLite's error about a file that it cannot read into one about the object store: a damaged ledger has another remedy.
 fn damaged(path: &Path, error: Diagnosis) -> Diagnosis {
     let is_of_the_file = std::error::Error::source(&error).is_some();
     match error.code() {
@@ -320,7 +320,7 @@ fn damaged(path: &Path, error: Diagnosis) -> Diagnosis {
     }
 }
 
-/// Removes the database at `path` with its log; that it is not there is no error. Nobody may have it open.
+/// Removes the database at `path` with its log; a missing one is no error. No process may have it open.
 pub fn remove_side(path: &Path) -> Result<()> {
     // The database last: a log that outlived it would be played into the next database of that name.
     for suffix in ["-wal", "-shm", "-journal", ".head", ""] {

@@ -1,6 +1,6 @@
 //! Whether a database's file and the log beside it are one: SQLite plays any log into any file of its name.
 //!
-//! What is found out here is written nowhere, and both stay as they are.
+//! Nothing is written here: file and log stay unchanged.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(crate) fn require_together(
     }
     let together = opened.ok().map(|opened| opened.connection);
     if let Some(both) = &together {
-        // What is found out here is written nowhere.
+        // A usual close would write the log into the file, which may not be its own.
         log::leave(both);
         let _ = both.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false);
     }
@@ -44,7 +44,7 @@ pub(crate) fn require_together(
     if !is_own && is_sound(&file) { Err(foreign_log(path)) } else { Ok(()) }
 }
 
-/// The file as it is without its log.
+/// A connection to the file without its log. `immutable=1` makes SQLite ignore the log and take no locks; `None` if it cannot be opened.
 pub(crate) fn alone(path: &Path) -> Option<Connection> {
     let mut uri = b"file:".to_vec();
     for byte in values::path_bytes(path) {
@@ -80,7 +80,7 @@ pub(crate) fn foreign_log(path: &Path) -> Diagnosis {
     .detail("log", log.to_string_lossy().into_owned())
 }
 
-/// Sets a log aside that is not the database's own, as is `known`. Errors: what else is known.
+/// Sets the log aside if `known` says that it is not the database's own. Errors: any other error in `known`.
 pub(crate) fn set_aside(path: &Path, known: Result<()>, now: Timestamp) -> Result<Option<PathBuf>> {
     match known {
         Err(error) if error.code() == Code::ForeignLog => {

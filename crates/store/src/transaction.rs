@@ -69,7 +69,7 @@ impl<'c> Snapshot<'c> {
         Ok(all)
     }
 
-    /// Gives each row to `visit` as it is read, in flat memory, until it breaks.
+    /// Gives each row to `visit` when it is read, in flat memory, until `visit` breaks.
     pub fn each(
         &self,
         sql: &str,
@@ -90,7 +90,7 @@ impl<'c> Snapshot<'c> {
         Ok(())
     }
 
-    /// What a statement is for; in a test's build it is looked at first.
+    /// The view to run a statement on; debug builds check the order of its parameters first.
     fn view(&self, sql: &str) -> &View<'c> {
         debug_assert!(parameters_ascend(sql), "parameters must first appear in ascending order: {sql}");
         &self.view

@@ -1,5 +1,5 @@
 //! Whether what stands in a directory may be believed. A ledger holds commands that a rollback runs, so the one that is found by
-//! looking upwards must be the user's own: not planted by somebody else, and not come with a repository that was cloned.
+//! looking upwards must be the user's own: not planted by another user, and not part of a repository that was cloned.
 //! What the user names by `--db` or `IC_DB` is believed.
 
 use std::fs::{self, Metadata};
@@ -22,8 +22,8 @@ pub fn is_believable(file: &Path, directory: &Path) -> bool {
 
 /// Refuses a ledger that was found by looking upwards and is not the user's own.
 ///
-/// `usual` is where it was looked for, `level` the directory around that. Errors: `permission_denied` if it belongs to somebody
-/// else, `no_ledger` if git tracks it: then it came with the repository.
+/// `usual` is where it was looked for, `level` the directory around that. Errors: `permission_denied` if it belongs to another
+/// user, `no_ledger` if git tracks it: then it came with the repository.
 pub(crate) fn require_own_ledger(db: &Path, store: &Path, usual: &Path, level: &Path) -> Result<()> {
     for path in [usual, store, db] {
         let meta = if path == usual { fs::symlink_metadata(path) } else { fs::metadata(path) };
@@ -60,7 +60,7 @@ fn came_with(top: &Path, dirs: &GitDirs, path: &Path) -> bool {
     git_index::tracks(dirs, path_bytes(below)).unwrap_or(true)
 }
 
-/// Whether it belongs to the user, or to the one who may do anything in any case.
+/// Whether it belongs to the user or to root, who could replace any file anyway.
 fn is_own(meta: &Metadata) -> bool {
     meta.uid() == rustix::process::geteuid().as_raw() || meta.uid() == 0
 }

@@ -14,7 +14,7 @@ mod of_server;
 pub enum Kind {
     /// A number, also of a boolean.
     Int,
-    /// Text in UTF-8.
+    /// Text in UTF-8, also of enums, ids and JSON.
     Text,
     /// Bytes: a path, a hash.
     Bytes,
@@ -25,11 +25,11 @@ pub enum Kind {
 pub enum Value<'a> {
     /// Nothing; a statement must know of what kind.
     Null(Kind),
-    /// A number.
+    /// The value of an [`Kind::Int`] column; a boolean is 0 or 1.
     Int(i64),
-    /// Text.
+    /// The value of a [`Kind::Text`] column, in UTF-8.
     Text(&'a str),
-    /// Bytes.
+    /// The value of a [`Kind::Bytes`] column: a path or a hash, in no encoding.
     Bytes(&'a [u8]),
 }
 
@@ -218,7 +218,7 @@ impl rusqlite::ToSql for Bound<'_> {
 /// A value as SQLite gives it; `None` if it is of no kind that a ledger has.
 fn of_file(value: ValueRef<'_>) -> Option<Value<'_>> {
     match value {
-        // Whoever reads it may not ask of which kind: SQLite does not know either.
+        // SQLite's NULL has no kind; readers ask only whether there is a value.
         ValueRef::Null => Some(Value::Null(Kind::Text)),
         ValueRef::Integer(n) => Some(Value::Int(n)),
         ValueRef::Text(text) => std::str::from_utf8(text).ok().map(Value::Text),
@@ -262,7 +262,7 @@ impl Row<'_> {
         }
     }
 
-    /// The value of a column as it is; `None` if it is of no kind that a ledger has.
+    /// The raw value of a column; `None` if it is of no kind that a ledger has.
     pub fn value(&self, index: usize) -> Option<Value<'_>> {
         self.0.value(index)
     }
@@ -311,7 +311,7 @@ impl Row<'_> {
     }
 }
 
-/// A path as it is stored: its bytes, whatever their encoding.
+/// The stored form of a path: its bytes, whatever their encoding.
 pub fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }

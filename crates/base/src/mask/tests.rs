@@ -21,7 +21,7 @@ const OPTIONS: [&str; 11] = [
     "password: '",
 ];
 
-/// Tokens of every kind, put together here so that nobody who scans this file takes them for real ones: what is shown, and
+/// Tokens of every kind, put together here so that no scanner of this file takes them for real ones: what is shown, and
 /// what must be hidden.
 fn tokens() -> Vec<(String, String)> {
     let a = |count: usize| "aB3dE6gH9".chars().cycle().take(count).collect::<String>();

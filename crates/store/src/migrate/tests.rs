@@ -172,7 +172,7 @@ fn a_failing_migration_changes_nothing() {
     let runs: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'", [], |r| r.get(0))
         .unwrap();
-    assert_eq!(runs, 0, "the migrations before the failing one are taken back too");
+    assert_eq!(runs, 0, "the migrations before the failing one are rolled back too");
 }
 
 #[test]

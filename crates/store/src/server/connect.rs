@@ -66,7 +66,7 @@ fn to_address(
             .hint(password::hint())
             .detail("db", url.to_string()));
         }
-        // What is found at one address of several is no reason to leave the others out.
+        // An error at one of several addresses must not stop the search.
         Err(Some(error)) => Err(tls::distrust(&error, url).unwrap_or_else(|| diagnose(error, url, DOING))),
         Err(None) => Err(server.no_answer(DOING)),
     })
@@ -78,7 +78,8 @@ fn connection(
     config: &Config,
     until: Instant,
 ) -> Result<std::result::Result<Client, Option<tokio_postgres::Error>>> {
-    // The library bounds the connection alone: a server that accepts it and says nothing would be waited for by TLS and the password.
+    // The library limits only the TCP connection: a server that accepts it and stays silent would be waited for without end during TLS
+        // and the password.
     let patience = until.saturating_duration_since(Instant::now());
     if !server.url().is_verified() {
         return Ok(server.wait_for(patience, async {

@@ -19,7 +19,7 @@ pub(super) enum Fault {
 
 pub(super) fn fault_of(error: &Error) -> Fault {
     let Some(code) = error.code() else {
-        // What the program itself could not encode or read is no matter of the connection.
+        // An error of encoding or decoding in this program does not mean that the connection is lost.
         let is_own = std::error::Error::source(error)
             .is_some_and(|source| source.downcast_ref::<std::io::Error>().is_none());
         return if error.is_closed() || !is_own { Fault::Lost } else { Fault::Final };

@@ -9,14 +9,14 @@ use tokio_postgres::{Client, Error, Row, SimpleQueryMessage};
 
 use super::value::Owned;
 
-/// One request.
+/// A request to the server, with its values, as it waits to be sent.
 #[derive(Debug)]
 pub(super) enum Request {
-    /// Statements without values.
+    /// Statements without values, sent as one text.
     Batch(String),
     /// A statement that changes rows.
     Change(String, Vec<Owned>),
-    /// A question.
+    /// A statement that returns rows.
     Ask(String, Vec<Owned>),
 }
 

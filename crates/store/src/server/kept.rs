@@ -1,7 +1,8 @@
-//! The connection that a closed ledger leaves to the next one: in a process that opens the same ledger time and again, the way to the server
-//! and the server's start of a session cost more than the work.
+//! The connection that a closed ledger leaves to the next one: in a process that opens the same ledger time and again, the way to the
+//! server and the server's start of a session cost more than the work.
 //!
-//! One is kept at most, between transactions, and for a short time: a server has few connections, and none of them may be in the way of its vacuum.
+//! One is kept at most, between transactions, and for a short time: a server has few connections, and none of them may be in the way of its
+//! vacuum.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
@@ -33,8 +34,8 @@ struct Kept {
     link: Link,
 }
 
-/// From now on a ledger on a server that is closed leaves its connection to the next one of the same URL in this process, for ten seconds. For
-/// a process that opens a ledger for each of many calls.
+/// From now on a ledger on a server that is closed leaves its connection to the next one of the same URL in this process, for ten seconds.
+/// For a process that opens a ledger for each of many calls.
 pub fn keep_connections() {
     KEEPS.store(true, Ordering::Relaxed);
 }
@@ -47,7 +48,7 @@ pub(super) fn take(url: &ServerUrl) -> Option<Link> {
 
 /// Leaves a connection, between transactions or where `dangles` in one that only read, to the next ledger; or closes it.
 pub(super) fn leave(url: &ServerUrl, link: Link, dangles: bool) {
-    // Who panics leaves a transaction behind.
+    // A thread that panics may leave an open transaction on the connection.
     if !KEEPS.load(Ordering::Relaxed) || std::thread::panicking() || link.client.is_closed() {
         return link.close();
     }
@@ -56,7 +57,7 @@ pub(super) fn leave(url: &ServerUrl, link: Link, dangles: bool) {
     }
     CLOSER.call_once(|| {
         let closer = std::thread::Builder::new().name("ic-kept".to_owned());
-        // Without it the connection stays until the next call, or the end of the process.
+        // If the thread cannot be made, the connection stays until the next call or the end of the process.
         let _ = closer.spawn(close_when_idle);
     });
     let before = kept().replace(Kept { url: url.clone(), since: Instant::now(), link });
@@ -70,7 +71,7 @@ fn kept() -> MutexGuard<'static, Option<Kept>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Closes what nobody asks for in time.
+/// Closes a kept connection once it has not been asked for within [`KEPT_FOR`].
 fn close_when_idle() {
     let mut slot = kept();
     loop {
@@ -79,6 +80,7 @@ fn close_when_idle() {
             None => slot = IS_KEPT.wait(slot).unwrap_or_else(PoisonError::into_inner),
             Some(Duration::ZERO) => {
                 let idle = slot.take();
+                // Closing sends a message and may take a while: the lock is not held during that.
                 drop(slot);
                 if let Some(idle) = idle {
                     idle.link.close();

@@ -1,4 +1,4 @@
-//! What the migrations make, for who looks whether it is still there.
+//! What the migrations make, for the check whether it is still there.
 
 use std::collections::BTreeSet;
 

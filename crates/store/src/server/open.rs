@@ -1,4 +1,4 @@
-//! One transaction on the server, whose statements travel together where nobody waits for their answers.
+//! One transaction on the server. Statements whose answers are not needed travel together with the next one.
 
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ const CHUNK: usize = 500;
 /// How many requests travel together at most.
 const TOGETHER: usize = 1000;
 
-/// What fails as a statement does that another transaction is in the way of: tests send it.
+/// A statement that fails as if another transaction were in the way: tests send it.
 const CONFLICT: &str = "DO $$ BEGIN RAISE 'in the way, for a test' USING ERRCODE = '40001'; END $$";
 
 /// The newest event as the writers' lock found it.
@@ -31,7 +31,7 @@ pub(crate) struct Open<'s> {
     server: &'s Server,
     writes: bool,
     client: RefCell<Option<Arc<Client>>>,
-    /// Changes whose answers nobody waits for.
+    /// Changes whose answers are not waited for; sent with the next request.
     queue: RefCell<Vec<Request>>,
     cursors: Cell<u32>,
     head: Cell<Option<Head>>,
@@ -108,7 +108,7 @@ impl<'s> Open<'s> {
         self.rows(sql, params)?.first().map(|row| map(&Row(Source::Server(row)))).transpose()
     }
 
-    /// Gives each row to `visit`, which may ask other questions meanwhile: the rows come in parts.
+    /// Gives each row to `visit`, which may send other statements in between: the rows come in parts.
     pub(crate) fn each(
         &self,
         sql: &str,
@@ -185,7 +185,8 @@ impl<'s> Open<'s> {
         Ok(asked)
     }
 
-    /// One round trip. The first also begins the transaction; where that finds the connection lost, it is made anew: nothing was seen or done yet.
+    /// One round trip. The first also begins the transaction; where that finds the connection lost, it is made anew: nothing was seen or
+    /// done yet.
     fn fly(&self, requests: Vec<Request>, doing: &str) -> Result<Vec<Answer>> {
         if self.fault.get().is_some() {
             return Err(spoilt());
@@ -198,7 +199,7 @@ impl<'s> Open<'s> {
         for request in &requests {
             faults::statement(request.sql());
         }
-        // A view is in the way of none.
+        // Reads never conflict.
         if self.writes
             && let Some(at) = (usize::from(begins)..requests.len()).find(|_| faults::is_conflict_due())
         {
@@ -275,8 +276,8 @@ impl<'s> Open<'s> {
         }
     }
 
-    /// Ends it without a change. A view is ended by what comes next: the next transaction, or the end of the connection. What holds the head's
-    /// lock lets go of it now.
+        /// Ends it without a change. A read is ended by the next transaction, or by the end of the connection. A write holds the head's
+        /// lock, so it is ended now.
     pub(super) fn end(&self) {
         self.queue.borrow_mut().clear();
         if self.client.take().is_some_and(|client| !client.is_closed()) {
@@ -288,7 +289,8 @@ impl<'s> Open<'s> {
     }
 }
 
-/// A change that makes the server take the transaction back unless it changed one row: the commit travels with it.
+/// A change that makes the server roll the transaction back unless it changed one row. It divides by zero then: the commit travels with it,
+/// so there is no time to look at the count.
 fn guarded(request: Request) -> Request {
     match request {
         Request::Change(sql, values) if sql.trim_start().starts_with("UPDATE") => Request::Ask(

@@ -13,7 +13,7 @@ pub(super) fn find(host: &Host, database: &str, user: &str) -> Option<String> {
     }
     let file = file()?;
     let meta = std::fs::metadata(&file).ok()?;
-    // As libpq: what others could read is not believed.
+    // As libpq: a file that others can read is ignored.
     if !meta.is_file() || meta.permissions().mode() & 0o077 != 0 {
         return None;
     }
@@ -69,7 +69,7 @@ fn matching(line: &str, wanted: [&str; 4]) -> Option<String> {
     fields.next()
 }
 
-/// Fields between colons; a backslash takes the next character as it is.
+/// Fields between colons; after a backslash, the next character is literal.
 fn fields(line: &str) -> impl Iterator<Item = String> + '_ {
     let mut rest = Some(line);
     std::iter::from_fn(move || {

@@ -1,7 +1,7 @@
 //! Making the schema of a ledger on a server, and bringing it up to date.
 //!
-//! A ledger is never migrated by the way: the first upgraded host would lock all others out. All migrations are one transaction under the lock of
-//! the head, so that of many that try at once one migrates, and a crash leaves the old schema whole.
+//! A ledger is migrated only on request: otherwise the first upgraded host would lock all others out. All migrations are one transaction
+//! under the lock of the head: of many processes that try at once, one migrates, and a crash leaves the old schema whole.
 
 use ic_base::{Code, Context, Diagnosis, Result};
 use refinery_core::traits::sync as refinery_sync;
@@ -35,8 +35,8 @@ pub struct Migrated {
     pub to: i32,
 }
 
-/// Makes the ledger, unless it is there; in a schema of its own, or in an empty one of the name, as an administrator leaves it to a role that may
-/// make none. Returns whether it was made.
+/// Makes the ledger, unless it is there; in a schema of its own, or in an empty one of the name, as an administrator leaves it to a role
+/// that may make none. Returns whether it was made.
 ///
 /// Errors: `unreachable`, `permission_denied`, `foreign_database` for a schema of the name that is no ledger.
 pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
@@ -44,7 +44,7 @@ pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
     let client = server.client()?;
     let name = &url.ledger;
     let said = |error| said(server, error, "making the ledger");
-    // Asked first: a server logs what it refuses.
+    // Asked before CREATE SCHEMA is tried: a refused statement would leave an error in the server's log.
     let asked = format!("SHOW server_encoding; SELECT 1 FROM pg_namespace WHERE nspname = '{name}'");
     let mut found = run(server, &client, &asked).map_err(said)?;
     let encoding = found.iter().position(|message| matches!(message, SimpleQueryMessage::Row(_)));
@@ -74,7 +74,7 @@ pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
         return if is_made { Ok(false) } else { Err(error) };
     }
     let id = context.new_ledger_id();
-    // An id is made of digits and letters alone.
+    // An id has no quotes; removed anyway, because this text becomes part of a statement.
     let id = id.as_str().replace('\'', "");
     run(server, &client, &format!("INSERT INTO ledger (one, id, has_store) VALUES (1, '{id}', 0)"))
         .map_err(said)?;
@@ -178,7 +178,7 @@ fn apply(server: &Server, client: &Client) -> Result<()> {
     let runner: Runner = embedded::migrations::runner().set_grouped(true);
     runner.run(&mut InTransaction { server, client }).map(drop).map_err(|e| {
         let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
-        // The connection is closed with the transaction in it.
+        // The connection is closed, and the server rolls its transaction back.
         server.forget();
         Diagnosis::new(
             Code::MigrationFailed,
@@ -199,7 +199,7 @@ fn run(server: &Server, client: &Client, sql: &str) -> Said {
     server.wait(client.simple_query(sql))
 }
 
-/// The connection is given up: whatever it had begun ends with it.
+/// The diagnosis of a failed statement. The connection is closed, which ends the transaction on it.
 fn said(server: &Server, error: Option<tokio_postgres::Error>, doing: &str) -> Diagnosis {
     server.forget();
     match error {
@@ -208,7 +208,7 @@ fn said(server: &Server, error: Option<tokio_postgres::Error>, doing: &str) -> D
     }
 }
 
-/// What a role is told that may not look into the ledger's schema.
+/// The refusal for a role that has no right to use the ledger's schema.
 pub(super) fn closed_to(url: &ServerUrl) -> Diagnosis {
     Diagnosis::new(
         Code::PermissionDenied,

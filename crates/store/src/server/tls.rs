@@ -31,12 +31,12 @@ pub(super) fn connector(url: &ServerUrl) -> Result<MakeRustlsConnect> {
                 return Err(bad("there is none".to_owned()));
             }
         }
-        // One that cannot be read is one authority less.
+        // A certificate that cannot be read is left out: the others may be enough.
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
-    // Named, because a program may link more than one.
+    // The provider is named, because rustls panics if a program links more than one and names none.
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -49,7 +49,7 @@ pub(super) fn connector(url: &ServerUrl) -> Result<MakeRustlsConnect> {
 /// The diagnosis of a connection that failed because the server could not be verified; `None`: it failed otherwise.
 pub(super) fn distrust(error: &tokio_postgres::Error, url: &ServerUrl) -> Option<Diagnosis> {
     let source = error.source()?;
-    // An error of input and output keeps what it is made of to itself, and is no source of it.
+    // `io::Error::source` skips the error that it wraps; `get_ref` returns it.
     let inner = source.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     let refused = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let (why, hint) = match refused {

@@ -24,11 +24,11 @@ ic_base::words! {
 ic_base::words! {
     /// Whether a password is bound to the encrypted connection it is sent on.
     pub enum ChannelBinding {
-        /// It is not.
+        /// The password is never bound to the connection.
         Disable = "disable",
-        /// Where the server can do it.
+        /// It is bound if the server can do it.
         Prefer = "prefer",
-        /// Or there is no connection.
+        /// It is bound, or there is no connection.
         Require = "require",
     }
 }
@@ -49,7 +49,7 @@ pub struct ServerUrl {
     pub user: Option<String>,
     /// Where it may be; of several, the one that can be written to.
     pub hosts: Vec<Host>,
-    /// The database.
+    /// The database on the server that holds the ledger's schema.
     pub database: String,
     /// The schema in it that is the ledger.
     pub ledger: String,
@@ -67,7 +67,7 @@ impl ServerUrl {
     /// Whether a place is meant to be the URL of a server, rather than the path of a file.
     pub fn is_meant(text: &str) -> bool {
         let text = text.trim_start();
-        // What misses a slash, or is of another program, may hold a password all the same, and makes no name of a file.
+        // A URL that lacks a slash, or is another program's, may hold a password too: it must not become the name of a file.
         let is_almost = ["postgres:", "postgresql:", "jdbc:"].iter().any(|start| text.starts_with(start))
             || text.contains("password=");
         is_almost
@@ -163,7 +163,7 @@ impl ServerUrl {
             "user" => self.user = Some(value.to_owned()),
             "sslmode" => {
                 let words = || bad("disable, require, verify-ca or verify-full");
-                // What providers put into their URLs asks for less: a connection that is encrypted is verified here, too.
+                // Providers put `require` into their URLs, which asks for less: here every encrypted connection is also verified.
                 let asked = if matches!(value, "require" | "verify-ca") { "verify-full" } else { value };
                 self.tls = Some(Tls::parse(asked).ok_or_else(words)?);
             }
@@ -242,7 +242,7 @@ impl fmt::Display for ServerUrl {
     }
 }
 
-/// What stands in a URL as it is: everything else is escaped.
+/// The characters that are not escaped in a URL.
 const PLAIN: percent_encoding::AsciiSet =
     percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 

@@ -1,4 +1,5 @@
-//! How long the server is waited for: each answer, the first of a connection, and all of them by who must not be held up.
+//! How long the server is waited for: each answer, the first of a connection, and all of them together for a caller that must not be
+//! delayed.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::{Server, connect};
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Server {
-    /// How long one with little patience still waits.
+    /// How long a caller with limited patience still waits; `None`: no limit but those of each answer.
     pub(super) fn left(&self) -> Option<Duration> {
         let patience = self.options.patience?;
         let most = if self.has_answered.get() { patience.all } else { patience.silence };
@@ -26,7 +27,7 @@ impl Server {
 
     /// The result of a request; `Err(None)`: there was no answer in time.
     ///
-    /// A server whose first answer does not come is one that accepts and is silent: it gets no more time than to connect.
+    /// Before its first answer, a server that accepts the connection may be stuck: it gets no more time than a connection gets.
     pub(super) fn wait<T>(
         &self,
         request: impl Future<Output = std::result::Result<T, Error>>,

@@ -29,7 +29,7 @@ impl Side {
         let file = std::fs::metadata(&self.path).ok().map(|meta| Stamp::of(&meta));
         let known = Note::read(&self.path);
         let before = known.as_ref().and_then(|note| note.log.as_ref());
-        // As long as nobody writes the file, its age is what it was.
+        // While no process writes the file, its age is still the noted one.
         let base = match before.filter(|log| log.salts == salts && log.file == file) {
             Some(log) => log.base,
             None => age_of(&self.path, &self.schema),
@@ -41,7 +41,7 @@ impl Side {
             log: Some(Log { salts, base, file }),
         };
         if known.as_ref() != Some(&note) {
-            // It helps who replaces the file, and is needed for nothing else.
+            // Needed only to detect that the file was replaced: a failure is no reason to fail the call.
             let _ = note.write(&self.path);
         }
     }
@@ -57,7 +57,7 @@ pub fn accept_side(
     if !Side::exists(path) {
         return Ok(None);
     }
-    // Without its log there is nothing to be remembered of it; with its own, what is remembered stays.
+    // Without a log there is nothing to remember; if the log is its own, the note stays valid.
     set_aside(path, require_own_log(path, schema, options).map(drop), now)
 }
 
@@ -75,7 +75,7 @@ fn age_of(path: &Path, schema: &SideSchema) -> Option<i64> {
 /// What stands in a note for a file without an id of its own.
 const WITHOUT_ID: &str = "none";
 
-/// Which file of its owner it is.
+/// The id that the file got when it was made.
 fn made_of(connection: &Connection, schema: &SideSchema) -> String {
     connection.query_row(schema.made, [], |row| row.get(0)).unwrap_or_else(|_| WITHOUT_ID.to_owned())
 }
@@ -88,7 +88,7 @@ fn is_another(path: &Path, schema: &SideSchema, note: &Note) -> bool {
     is_whole && note.head.hash != made_of(&file, schema)
 }
 
-/// Whether it had to be found out that the log belongs to the file.
+/// Checks that the log belongs to the file. Returns whether file and log had to be compared, because the note did not fit.
 ///
 /// Errors: `foreign_store` if the log that another ledger's store left would be played into this one; `foreign_log` if the file was
 /// replaced by an older state of it or by another store of the same ledger, if another log was put beside it, or if the two are no sound
@@ -109,7 +109,7 @@ pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOpt
         if is_noted {
             break;
         }
-        // Who begins a log notes it with its first commit.
+        // A process that begins a log notes it right after its first commit: it may be about to do so.
         if look + 1 < LOOKS {
             std::thread::sleep(BETWEEN_LOOKS);
         }
@@ -138,23 +138,23 @@ pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOpt
     }
 }
 
-/// Whether another process writes it: then the log grows, and parts of it go into the file, and both were looked at as that was opened.
+/// Whether another process writes it. Then file and log change under our eyes, and that process compared them when it opened the database.
 fn is_in_use(path: &Path, schema: &SideSchema) -> bool {
     let lock = log::sibling(path, schema.lock);
     let taken = || lock::wait(&lock::open(&lock)?, lock::Mode::Exclusive, Duration::ZERO);
     lock.exists() && !taken().unwrap_or(true)
 }
 
-/// How often it is looked for the note of a log, and how long it is waited in between.
+/// How often the note of a new log is looked for, with [`BETWEEN_LOOKS`] in between.
 const LOOKS: usize = 25;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
-/// Whether a store with a log of which nothing is known has what its file alone has newest: so much was not removed in one go.
+/// Whether file and log together still have the newest object of the file alone. A log without a note may only have added.
 fn extends(schema: &SideSchema, file: &Connection, both: &Connection) -> bool {
     let newest = |of: &Connection| of.query_row(schema.age, [], |row| row.get::<_, i64>(0));
     let at =
         |of: &Connection, age: i64| of.query_row(schema.at_age, [age], |row| row.get::<_, String>(0)).ok();
-    // What cannot be read says nothing.
+    // A file whose age cannot be read is no proof against the log.
     let Ok(age) = newest(file) else { return true };
     age == 0 || at(file, age) == at(both, age)
 }

@@ -8,10 +8,11 @@ use super::Side;
 use crate::error::diagnose;
 use crate::{faults, log};
 
-/// A log of more bytes is emptied between the steps of what gives space back: with one step more it stays well below what is kept in reserve for a full disk.
+/// A longer log, in bytes, is emptied between the steps of a command that frees space. With one step more, it stays well below the reserve
+/// that is kept for a full disk.
 const LONG_LOG: u64 = 128 << 10;
 
-/// Why a rebuild that fails is made again: what it was made for is committed before it.
+/// The hint after a rebuild that failed: the removal itself is committed, so the call can be repeated.
 const STILL_THERE: &str = "the removed content is in no checkpoint any more, but may still be in the file's free space: \
      free as much disk space as the file takes, then repeat the call";
 
@@ -50,8 +51,8 @@ impl Side {
         if log::length(&self.path) > LONG_LOG { self.empty_log() } else { Ok(true) }
     }
 
-    /// Whoever reads meanwhile keeps it long: that is no error, it is emptied another time. It is not waited for: the caller holds the
-    /// store's lock, which every capture needs.
+        /// Empties the log. A process that reads keeps it long: that is no error, it is emptied another time. The reader is not waited for,
+        /// because the caller holds the store's lock, which every capture needs.
     fn empty_log(&self) -> Result<bool> {
         faults::statement("PRAGMA wal_checkpoint(TRUNCATE)");
         self.in_a_hurry.store(true, Relaxed);
