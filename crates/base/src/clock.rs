@@ -20,7 +20,6 @@ impl fmt::Display for Timestamp {
     /// RFC 3339, UTC, milliseconds: `2026-02-20T16:55:15.000Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match DateTime::<Utc>::from_timestamp_millis(self.0) {
-            // `to_rfc3339_opts` costs more than the rest of the line.
             // A list of events has one a line: four digits of a year, which is every year that matters, take no formatter.
             Some(time) if (0..=9999).contains(&time.year()) => {
                 f.write_str(str::from_utf8(&digits(time)).unwrap_or_default())

@@ -26,7 +26,7 @@ extern "C" fn look() {
     CLOSED.store(flags == -1, Relaxed);
 }
 
-// Not read by any code here: without `used` the linker would drop it.
+// No code here reads it: without `used` it would be left out of the program.
 #[used]
 #[allow(unsafe_code, reason = "a place that the loader reads: a pointer to a function without arguments")]
 #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]

@@ -34,7 +34,7 @@ pub fn tracks(dirs: &GitDirs, path: &[u8]) -> io::Result<bool> {
 /// How long the names of objects are, in bytes: git writes down when they are not of SHA-1. Errors: those of reading.
 pub fn hash_length(dirs: &GitDirs) -> io::Result<usize> {
     let config = read_line(&dirs.common_dir.join("config"))?.to_ascii_lowercase();
-    // A rough search, not a parser of configurations: only `extensions.objectFormat = sha256` has both words.
+    // A search for words and no parser: what is looked for is `extensions.objectFormat = sha256`.
     let says = |word: &[u8]| config.windows(word.len()).any(|window| window == word);
     Ok(if says(b"objectformat") && says(b"sha256") { 32 } else { 20 })
 }

@@ -180,8 +180,8 @@ impl Server {
         if !writes {
             return format!("{before}BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}; {version}");
         }
-        // The lock of the head orders the writers already, so a stricter level is not needed. Tests run with it, to show that no closure
-                // breaks when it is run again.
+                // The lock of the head orders the writers already, so a stricter level is not needed. Tests run with a stricter one, and
+                // show that the writers would not depend on the lock.
         let level = if faults::is_on(Mode::Serializable) { "SERIALIZABLE" } else { "READ COMMITTED" };
         // A machine that is suspended inside a transaction must not block all others.
         format!(

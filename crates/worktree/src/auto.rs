@@ -1,7 +1,7 @@
-//! What is kept along the way, when a run begins and whenever it moves: the tree in a checkpoint, and where a state database is.
+//! What is captured automatically, when a run begins and whenever it moves: the tree in a checkpoint, and where a state database is.
 //!
-//! Both are looked at before the transaction that moves the run, which then only adds rows. A look that fails does
-//! not hold the run up: it moves without a checkpoint, and says so.
+//! Both are read before the transaction that moves the run, which then only adds rows: reading a tree takes too long to hold the ledger's
+//! lock. A capture that fails does not stop the run: it moves without a checkpoint, and a warning says so.
 
 use std::path::{Path, PathBuf};
 
@@ -29,9 +29,9 @@ pub struct Taken {
     /// Whether the tree is as the newest checkpoint has it, as another call has just seen.
     is_as_newest: bool,
     marked: Marked,
-    /// Whether a look failed, and not because others look at the same time.
+    /// Whether the look failed for another reason than a lock that others held.
     is_blind: bool,
-    /// Whether another look, a little later, may see what this one did not: it was cut off, or had to wait for too long.
+    /// Whether a look a little later may succeed: this one reached its time limit, was interrupted, or waited too long for a lock.
     is_cut_off: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
@@ -51,14 +51,15 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// An event after which work that is over by now changed nothing: where nobody looked, the next look is to show what it did.
+    /// The event at which work that has ended counts as over. If the tree was not looked at, that is one later: the next checkpoint shows
+        /// what the work did.
     pub fn end(self) -> Seq {
         self.seq + Seq::from(!self.is_certain)
     }
 }
 
 impl Taken {
-    /// Nothing was captured, because nobody asked.
+    /// No capture was wanted; recording it adds no checkpoint.
     pub fn nothing() -> Self {
         let (marked, warnings) = (Marked::nothing(), Vec::new());
         let (is_blind, is_cut_off) = (false, false);
@@ -139,7 +140,7 @@ impl Taken {
         Self::take(kernel, settings, &new.project_dir, link)
     }
 
-    /// As [`Taken::take`] where nothing is settled by it and no line begins: `None` of the settings where nobody asked.
+    /// As [`Taken::take`] if there are `settings`; without them, nothing is captured.
     pub fn take_if(
         kernel: &Kernel,
         settings: Option<&Settings>,
@@ -149,8 +150,8 @@ impl Taken {
         settings.map_or_else(Self::nothing, |settings| Self::take(kernel, settings, project_dir, link))
     }
 
-    /// Looks at the tree at the beginning or the end of a tool call: at files alone, while nobody else looks at it. What is seen is a
-    /// checkpoint only if it differs from the newest one ([`Taken::record_news`]).
+        /// Looks at the tree at the beginning or the end of a tool call: at files alone, while no other call looks at it. The result
+        /// becomes a checkpoint only if it differs from the newest one ([`Taken::record_news`]).
     /// `with_git`: git's state too, and it is recorded whatever is seen.
     pub fn look_for_call(
         kernel: &Kernel,
@@ -198,7 +199,7 @@ impl Taken {
         Ok(Seen { seq: newest.map_or(0, |newest| newest.seq), is_certain: self.shot.is_some() })
     }
 
-    /// Records what was seen if it is news, and says which event shows the tree as it is now, as far as that is known.
+    /// Records what was seen if it is new, and returns which event shows the current tree, as far as that is known.
     pub fn record_news(&self, tx: &Transaction<'_>, now: Timestamp, root: &Path, epoch: i64) -> Result<Seen> {
         let newest = record::newest_look(tx, root)?;
         let newest_seq = newest.as_ref().map_or(0, |newest| newest.seq);
@@ -322,8 +323,8 @@ fn capture(
     Ok((shot, held))
 }
 
-/// Looks at the tree of a root alone; `None`: another call began to look after this one was made, and saw it as the newest checkpoint has it.
-/// Of many calls that are made at once, two look.
+/// Looks at the tree of a root alone; `None`: another call began to look after this one was made, and saw it as the newest checkpoint has
+/// it. Of many calls that are made at once, two look.
 fn look(
     kernel: &Kernel,
     settings: &Settings,
@@ -339,7 +340,7 @@ fn look(
         let noted = noted(&note, made, kernel.context.nanos());
         Ok(newest.is_some_and(|newest| noted.is_some_and(|tree| tree == hex(&newest.tree))))
     };
-    // In turns: what one call sees as its end, another one must not have seen as its beginning before.
+    // One call at a time: a change that one call finds at its end must not lie before what another has already recorded as its beginning.
     let held = match workspace.lock(Mode::Exclusive) {
         Err(error) if error.code() == Code::Busy && is_seen()? => return Ok((None, None)),
         held => held?,
@@ -349,7 +350,7 @@ fn look(
     }
     let began = kernel.context.nanos();
     let shot = workspace.shoot(purpose, &settings.progress())?;
-    // Without the note the next call looks by itself.
+    // A failure costs time alone: without the note the next call looks at the tree itself.
     let _ = std::fs::write(&note, format!("{began} {}", hex(&shot.captured.root)));
     Ok((Some(shot), Some(held)))
 }
@@ -359,7 +360,7 @@ fn noted(note: &Path, since: i128, now: i128) -> Option<String> {
     let text = std::fs::read_to_string(note).ok()?;
     let (began, tree) = text.split_once(' ')?;
     let began: i128 = began.parse().ok()?;
-    // A note of the future is from before the clock was set back.
+    // A note with a time in the future was written before the clock was set back: it proves nothing.
     (began > since && began <= now).then(|| tree.to_owned())
 }
 
@@ -368,7 +369,7 @@ fn is_cut_off(error: &Diagnosis) -> bool {
 }
 
 fn failed(error: &Diagnosis) -> Warning {
-    // The run has moved, so nobody sees an error: what is to be done next stands in the warning.
+    // The run moves anyway, so no error is shown: the warning has to carry the error's hint.
     let hint = error.get_hint().map_or_else(String::new, |hint| format!(" To have one next time: {hint}"));
     Warning {
         code: "checkpoint_failed",

@@ -14,13 +14,13 @@ use super::place::{look, objects_path, store_of};
 pub struct Request<'a> {
     /// The file of the copy.
     pub to: &'a Path,
-    /// A file that is there goes.
+    /// A file that is already there is replaced.
     pub replaces: bool,
     /// The content of checkpoints is copied as well, to a file beside it.
     pub with_content: bool,
 }
 
-/// What was copied.
+/// The copies that were made, each whole and under its own name.
 #[derive(Debug)]
 pub struct Backup {
     /// The copy's newest event.
@@ -41,13 +41,14 @@ pub fn make(kernel: &Kernel, request: &Request<'_>, options: OpenOptions) -> Res
     }
     let content_to = store_of(to);
     require_place_for_copy(&kernel.ledger, &content_to, replaces)?;
-    // Nothing is swept meanwhile. The ledger first: what its rows name is in the store before they are, and stays there.
+    // No sweep runs during the copies. The ledger is copied first: content is stored before the row that names it, so the later copy of the
+        // store has all that the copied rows name.
     let own = objects_path(kernel.ledger.path());
     let _lock = own.exists().then(|| lock::store(&own, Mode::Shared, options.busy_timeout)).transpose()?;
     let objects = look(kernel, options)?;
     let (ledger, head) = kernel.ledger.copy_for(to, options.busy_timeout)?;
     let content = objects.map(|objects| objects.copy_for(&content_to)).transpose()?;
-    // The content gets its name first: a copy of the ledger that is there has all that it names.
+    // The content gets its name first: if this dies in between, no copy of the ledger is left without its content.
     let content = content.map(ic_store::Unnamed::name).transpose()?.map(|bytes| (content_to, bytes));
     Ok(Backup { head, bytes: ledger.name()?, content })
 }

@@ -26,7 +26,7 @@ impl Contents<'_> {
         self.of(difference.before.as_ref())
     }
 
-    /// The newer content. A look stores nothing, so it may be in the tree alone; what became of it there meanwhile is what it is now.
+    /// The newer content. A look stores nothing, so the content may be in the tree alone; then the file is read in its current state.
     pub fn newer(&self, difference: &Difference) -> Result<Option<Vec<u8>>> {
         if let (Some(root), Some(State::File { hash, .. })) = (self.tree, &difference.after)
             && !self.objects.has(hash)?
@@ -37,7 +37,7 @@ impl Contents<'_> {
                 opened => opened.while_doing(doing)?,
             };
             let mut content = Vec::new();
-            // A file that grew since it was looked at is not read without end.
+            // Bounded: the file may have grown since it was looked at.
             file.take(LONGEST).read_to_end(&mut content).while_doing(doing)?;
             return Ok(Some(content));
         }

@@ -1,4 +1,4 @@
-//! Taking a checkpoint because somebody asked for it.
+//! Taking a checkpoint on request, of a person or of a hook.
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::capture::Progress;
@@ -26,16 +26,16 @@ pub struct Request<'a> {
     pub message: Option<&'a str>,
     /// The conversation it belongs to.
     pub conversation: Option<&'a str>,
-    /// A hook took it, not a person: retention may give it up.
+    /// A hook took it, not a person: retention may prune it.
     pub is_auto: bool,
-    /// The work before it has ended: what changes after it is somebody else's.
+    /// The work before it has ended: later changes are not that work's.
     pub is_settled: bool,
 }
 
 /// A checkpoint that was taken.
 #[derive(Debug)]
 pub struct Created {
-    /// Its row.
+    /// The checkpoint as the ledger has it.
     pub checkpoint: Checkpoint,
     /// What the row does not hold.
     pub manifest: Manifest,
@@ -74,9 +74,9 @@ pub fn create(
         }
         Ok(checkpoint)
     })?;
-    // What was captured is a tree in the middle of a restore, which nobody asked for.
+    // If a restore was interrupted here, the capture has a half-restored tree: the caller is told.
     let note = super::restore::settle_note(&workspace)?;
-    // Its locks stand in the way of pruning anything.
+    // Released before retention runs, which needs the store alone.
     drop(held);
     let mut warnings = shot.warnings;
     warnings.extend(note);

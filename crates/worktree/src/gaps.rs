@@ -1,4 +1,4 @@
-//! Files that a picture passes over: how one is known again, and where git has its content.
+//! Files that a capture leaves out: how a change of one is noticed, and where git has its content.
 //!
 //! A checkpoint holds no content of them. It says of each how the file was, so that a restore can tell which of them changed since: those
 //! come back from git, or they are named and the restore is not complete.
@@ -41,14 +41,14 @@ pub enum Known {
     Unknown,
 }
 
-/// Compares what two pictures say of a file that they passed over.
+/// Compares what two captures recorded about a file that both left out.
 pub fn compare(then: &Skipped, now: &Skipped) -> Known {
     let are_special = [then, now].iter().all(|gap| gap.reason == Reason::Special.as_str());
     let are_in_git = then.git.is_some() && then.git == now.git;
     if then == now && then.seen.is_some() || are_special || are_in_git {
         Known::Same
     } else if then.seen.is_none() || now.seen.is_none() || then.reason == Reason::Ledger.as_str() {
-        // A ledger records whatever others do.
+        // A ledger changes with every call, so a change of its file means nothing.
         Known::Unknown
     } else if then.seen == now.seen {
         Known::Same
@@ -73,8 +73,8 @@ pub(super) fn state_of(file: &Metadata) -> String {
 }
 
 impl Workspace<'_> {
-    /// What a picture says of the files that it passed over. `parent`: the manifest before it, whose answers of git are still true where the
-    /// file is the same.
+        /// What is recorded about the files that a capture left out. `parent`: the manifest before it. Git's answers in it are still true
+        /// where the file is the same.
     pub(super) fn gaps(&self, captured: &Captured, parent: Option<&Manifest>) -> Vec<Skipped> {
         let known: BTreeMap<&PathText, &Skipped> =
             parent.into_iter().flat_map(|parent| &parent.skipped).map(|gap| (&gap.path, gap)).collect();
@@ -130,7 +130,7 @@ impl Workspace<'_> {
         }))
     }
 
-    /// The content of a file that is passed over, as it is now; `None` if it cannot be read.
+    /// The current state of a file that captures leave out; `None` if it cannot be read.
     pub fn content_now(&self, path: &[u8]) -> Option<State> {
         let mut file = ic_store::regular::open_regular_itself(&self.root.join(path_from_bytes(path))).ok()?;
         let mut digest = Digested(Sha256::new());
@@ -139,8 +139,8 @@ impl Workspace<'_> {
         Some(State::File { hash: digest.0.finalize().into(), size, mode, attributes: Attributes::default() })
     }
 
-    /// A target with the content of those files that it passed over, that changed since, and that git has; and where git has contents that
-    /// the restore may need. `work`: that alone is undone, and says so itself.
+        /// Adds to a target the content of files that it left out, that changed since, and that git has. Also returns where git has
+        /// contents that the restore may need. `work`: only this work is undone, and it brings its own sources.
     pub(super) fn with_content_of_git(
         &self,
         target: Checkpoint,
@@ -170,7 +170,7 @@ impl Workspace<'_> {
         if nodes.is_empty() {
             return Ok((target, sources));
         }
-        // Directories alone: they are small, and in memory.
+        // The new tree is not stored: it has new directories alone, which are small, and stay in memory.
         let looker = self.objects.looker(self.kernel.context.now())?;
         let tree = graft(&self.objects, &looker, &target.tree, &nodes)?;
         Ok((Checkpoint { tree, ..target }, sources))
@@ -202,7 +202,7 @@ impl Workspace<'_> {
         ic_base::Diagnosis::new(ic_base::Code::Io, message)
     }
 
-    /// Names the paths of both pictures that nobody can restore though they changed. `target`: with what git has.
+    /// Names the paths left out of both captures that changed and cannot be restored. `target`: with the content that git has.
     pub(super) fn name_changed_gaps(
         &self,
         target: &Checkpoint,
@@ -230,7 +230,7 @@ impl Workspace<'_> {
                 (Some(then), Some(now)) => compare(then, now),
                 (Some(then), None) if then.seen.is_none() => Known::Unknown,
                 (Some(then), None) if self.is_as_seen(then) => Known::Same,
-                // What a rule hid then may have been there.
+                // A rule hid the place when the target was taken: the file may have been there.
                 (None, _) if matches!(was, Some(State::Passed(_))) => Known::Unknown,
                 _ => Known::Changed,
             };

@@ -24,24 +24,24 @@ pub(super) struct Brought {
 
 /// What is to be restored of git's state.
 pub(super) struct Wanted {
-    /// As [`GitRestore::meant`].
+    /// The state to return to, before refs that others use are left out ([`GitRestore::meant`]).
     meant: GitState,
-    /// As [`GitRestore::target`].
+    /// The state that is really restored ([`GitRestore::target`]).
     pub(super) target: GitState,
-    /// What others changed since, as far as it is known.
+    /// What others changed since, as far as that is known.
     others: Vec<Others>,
 }
 
 /// What a restore does about git.
 #[derive(Debug, Clone)]
 pub struct GitRestore {
-    /// What moves.
+    /// Which refs, HEAD, index and stash move, and in which order.
     pub plan: GitPlan,
-    /// The state that the checkpoint has; of a restore that is undone, what that did not move is as it is now.
+    /// The state that the checkpoint has. When a restore is undone, what it did not move keeps its current state.
     pub meant: GitState,
     /// The state that is restored: what others use or made stays.
     pub target: GitState,
-    /// The state before.
+    /// The state of git when the restore was planned.
     pub current: GitState,
     /// Below which refs the tips of what moved stay; `None` where none is to be kept.
     pub kept_below: Option<String>,
@@ -135,7 +135,7 @@ fn holds_nothing(whose: &str, target: &CheckpointId) -> Diagnosis {
     ))
 }
 
-/// The error with a hint that can be run: who plans git's part knows no checkpoint.
+/// The error with a hint that can be run: the planner of git's part does not know the checkpoint, and writes `ID`.
 fn naming(error: Diagnosis, target: &CheckpointId) -> Diagnosis {
     let hint = error
         .get_hint()
@@ -158,8 +158,8 @@ impl Workspace<'_> {
         Ok([state(newest.as_ref())?, state(parent)?])
     }
 
-    /// Adds what git said to a picture; `before`: what was recorded before, `ahead`: what is kept already. That there is no `git`, or that it fails, costs a warning and not the
-    /// checkpoint.
+        /// Adds git's answers to a capture; `before`: what was recorded before, `ahead`: what is kept already. A missing or failing `git`
+        /// costs a warning and not the checkpoint.
     pub fn record_git(
         &self,
         shot: &mut Shot,
@@ -197,8 +197,9 @@ impl Workspace<'_> {
 
     /// What restoring the git state of `target` over that of the picture would do.
     ///
-    /// Branches that other work trees use stay where they are: what is done there is not this tree's to undo. `brought`: what an earlier restore
-    /// left, which this one undoes. `past`: locks that will be gone by then. Errors: those of [`git::plan`]; `foreign_commits` unless forced.
+    /// Branches that other work trees use stay where they are: what is done there is not this tree's to undo. `brought`: what an earlier
+    /// restore left, which this one undoes. `past`: locks that will be gone by then. Errors: those of [`git::plan`]; `foreign_commits`
+    /// unless forced.
     pub(super) fn plan_git(
         &self,
         target: &Checkpoint,
@@ -208,7 +209,7 @@ impl Workspace<'_> {
         past: &[PathBuf],
     ) -> Result<GitRestore> {
         let current =
-            shot.manifest.git.clone().ok_or_else(|| holds_nothing("The tree as it is", &target.id))?;
+            shot.manifest.git.clone().ok_or_else(|| holds_nothing("The working tree", &target.id))?;
         let left = brought.map(|brought| &brought.left);
         let Wanted { meant, target: wanted, others } = self.wanted_git(target, &current, left)?;
         let plan = git::plan(&self.root, &wanted, &current, &self.objects, past)
@@ -224,8 +225,8 @@ impl Workspace<'_> {
         Ok(GitRestore { plan, meant, target: wanted, current, kept_below: None, lost_tags })
     }
 
-    /// The state to restore over another one. `left`: what the restore left that is undone. Errors: `git_unsupported` where the checkpoint has
-    /// none.
+    /// The state to restore over another one. `left`: what the restore left that is undone. Errors: `git_unsupported` where the checkpoint
+    /// has none.
     pub(super) fn wanted_git(
         &self,
         target: &Checkpoint,

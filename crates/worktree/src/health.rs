@@ -34,7 +34,7 @@ fn leftovers(kernel: &Kernel) -> Result<Check> {
             counted(indexes, "copy", "copies")
         ));
     }
-    // It may be all that is left of something: no call of ours removes it.
+    // It may be the last copy of some content: no command removes it, a person decides.
     found.extend(repair::set_aside_files(&store).into_iter().map(|path| {
         let path = path.display().to_string();
         format!("a damaged store that was set aside; when you no longer need it: rm {}", shell_word(&path))

@@ -21,7 +21,7 @@ impl Marked {
         Self { found: None, warning: None }
     }
 
-    /// Looks at the configured state database. One that cannot be read does not hold the run up.
+    /// Looks at the configured state database. One that cannot be read costs a warning and does not stop the run.
     pub fn look(settings: &Settings) -> Self {
         let Some(target) = &settings.state else { return Self::nothing() };
         match open(target, settings).and_then(|engine| engine.mark()) {

@@ -1,4 +1,4 @@
-//! Paths that a caller names: none of them passes in silence for one that was looked at.
+//! Paths that a caller names: one that could not be compared is never reported as unchanged.
 
 use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::diff::{Finder, State};
@@ -7,9 +7,10 @@ use ic_store::path_from_bytes;
 
 use super::workspace::Workspace;
 
-/// Named paths of which neither tree has content, and why: both of them passed over what is there.
+/// Named paths of which neither tree has content because both left them out, each with the reason.
 ///
-/// Errors: `foreign_root` for one in another work tree; `path_not_found` for one that both trees saw to be absent and that does not stand in the working tree: it is mistyped.
+/// Errors: `foreign_root` for one in another work tree; `path_not_found` for one that both trees saw to be absent and that does not stand
+/// in the working tree: it is mistyped.
 pub(super) fn passed_over(
     workspace: &Workspace<'_>,
     paths: &[Vec<u8>],
@@ -31,7 +32,7 @@ pub(super) fn passed_over(
             continue;
         }
         require_here(workspace, path)?;
-        // One that somebody made since the tree was looked at is there all the same.
+        // A file made since the tree was looked at is no typing error either.
         let stands = || workspace.root.join(path_from_bytes(path)).symlink_metadata().is_ok();
         match reason {
             Some(reason) => passed.push((path.clone(), reason.to_owned())),

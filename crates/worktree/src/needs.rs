@@ -20,7 +20,7 @@ use ic_kernel::Kernel;
 pub(super) fn named(snapshot: &Snapshot<'_>, objects: &Objects) -> Result<Vec<Hash>> {
     let restores = journal::all(snapshot)?;
     let mut coming = Vec::new();
-    // What was merged is in no checkpoint before it stands in the tree.
+    // A merged text is in no checkpoint before the restore has written it: only the plan of the unfinished restore names it.
     for restore in restores.iter().filter(|restore| restore.restored_id.is_none()) {
         let plan = retention::readable(objects.read(&restore.plan))?;
         let plan: Option<Plan> = plan.and_then(|plan| serde_json::from_slice(&plan).ok());
@@ -37,7 +37,7 @@ pub(super) fn named(snapshot: &Snapshot<'_>, objects: &Objects) -> Result<Vec<Ha
     Ok(plans.chain(artifacts).chain(files).chain(outside).collect())
 }
 
-/// Every object that the ledger needs and that this store has. What cannot be read is passed over, and with it what only it names.
+/// Every object that the ledger needs and that this store has. What cannot be read is skipped, and with it what only that names.
 pub(super) fn readable(kernel: &Kernel, objects: &Objects) -> Result<HashSet<Hash>> {
     let (checkpoints, named) =
         kernel.read(|snapshot| Ok((record::all_kept(snapshot)?, named(snapshot, objects)?)))?;

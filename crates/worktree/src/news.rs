@@ -26,10 +26,9 @@ fn in_brackets(reason: Reason) -> String {
 }
 
 impl Workspace<'_> {
-    /// Warnings about what this capture holds less of than its user may expect, as far as the newest checkpoint of the root did not say
-    /// so already.
+        /// Warnings about what this capture leaves out, unless the newest checkpoint of the root left out the same.
     pub(super) fn news(&self, captured: &Captured) -> Result<Vec<Warning>> {
-        // Most trees have neither: then nothing is read.
+        // Most trees have neither: then no manifest is read.
         if captured.nested_git.is_empty() && captured.skipped.is_empty() {
             return Ok(Vec::new());
         }

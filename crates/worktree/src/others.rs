@@ -28,7 +28,8 @@ fn told_since(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<Vec<Di
     Ok(if work.iter().all(|work| told.contains(&work.id)) { work } else { Vec::new() })
 }
 
-/// Whether work has ended. What a rollback called off counts as running until that is over: the deed decides as its preview did.
+/// Whether work has ended. Work that a rollback cancelled counts as running until the rollback is over: the real call must decide as its
+/// preview did.
 fn has_ended(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<bool> {
     let Some(by) = &work.rolled_back_by else { return Ok(work.finished_at.is_some()) };
     let by = table::get(snapshot, by)?;
@@ -59,7 +60,7 @@ fn open_calls(snapshot: &Snapshot<'_>, work: &[Dispatch]) -> Result<Vec<Call>> {
 struct Rest<'a> {
     from: &'a Checkpoint,
     to: &'a Checkpoint,
-    /// A restore changed git, and nobody else.
+    /// Git was changed by a restore alone, not by others.
     is_restore: bool,
 }
 
@@ -106,9 +107,10 @@ pub(super) fn refuse_moved(
 }
 
 impl Workspace<'_> {
-    /// What others did to git in this work tree since a checkpoint of a run was taken, oldest first, as far as it is known: whatever changed
-    /// while no work of the run was under way, but for what restores changed. Work that tells of no calls may have gone on by itself: of a run
-    /// that has such work nothing is known. `brought`: what a restore left that is undone; then it is what changed since.
+        /// What others did to git in this work tree since a checkpoint of a run was taken, oldest first, as far as that is known. It is
+        /// what changed while no work of the run was under way, except by restores. If work of the run reports no calls, it may have
+        /// changed git at any time, and nothing is known. `brought`: the state that the undone restore left; then the result is what
+        /// changed since.
     pub(super) fn git_of_others(
         &self,
         target: &Checkpoint,
@@ -172,7 +174,7 @@ impl Workspace<'_> {
     ) -> Result<()> {
         let left = brought.map(|id| self.kernel.read(|snapshot| record::get(snapshot, id))).transpose()?;
         let left = left.map(|left| Manifest::read(&self.objects, &left.manifest)).transpose()?;
-        // Who restored them may take them off their branches again: they were not there before.
+        // Commits that the undone restore brought back may be taken off their branches again: they were not there before it.
         let new_commits = match left.and_then(|left| left.git) {
             Some(left) => git::not_in(&self.root, &plan.new_commits, &left)?,
             None => plan.new_commits.clone(),

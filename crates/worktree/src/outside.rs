@@ -36,7 +36,7 @@ const OF_CLIENTS: [(&str, &[&str]); 4] = [
     (".local/share/opencode", &["storage", "log", "plans"]),
 ];
 
-/// Why a client's own file stays: nobody misses it.
+/// The reason that is given for a client's own file: it is no part of the work.
 pub const OF_CLIENT: &str = "a record of the client's own, which stays";
 
 /// The temporary name of a file that is written.
@@ -187,11 +187,11 @@ impl Workspace<'_> {
         }
         let root = RootDir::open(parent)?;
         let before = root.state(name).while_doing(doing)?;
-        // Checked again just before it changes: what others wrote since the plan stays.
+        // Checked again just before the change: what others wrote since the plan must not be lost.
         let is_expected = || self.outside_now(path, from).is_as(from);
         let still = |now: &Found| *now == before && is_expected();
         if let (Standing::File { mode, .. }, Some(hash)) = (to, to.content()) {
-            // One that a killed call left.
+            // A killed call may have left one.
             root.remove_temporary(b"", TEMPORARY).while_doing(doing)?;
             root.write_file(name, *mode, TEMPORARY, &still, &mut |file: &mut File| {
                 self.objects.read_to(&hash, file).map(drop)
@@ -235,11 +235,12 @@ fn euid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether the caller owns the directory that holds a path, or would hold it; `and_writes`: and may write into it. Root owns too much to say so
-/// of a system directory.
+/// Whether the caller owns the directory that holds a path, or would hold it; `and_writes`: and may write into it. Root owns too much to
+/// say so of a system directory.
 fn owns_parent(path: &Path, and_writes: bool) -> bool {
     let Some(place) = path.ancestors().skip(1).find(|place| place.exists()) else { return false };
-    // Where everyone may write and nobody may remove what is another's, as in /tmp, one's own files are one's own.
+    // In a directory like /tmp, where everyone may write and only owners may remove (the sticky bit), a user's own files are safe to
+    // replace.
     let is_shared = |meta: &Metadata| meta.mode() & 0o1002 == 0o1002;
     let is_own = fs::metadata(place)
         .is_ok_and(|meta| meta.is_dir() && (meta.uid() == euid() || and_writes && is_shared(&meta)));

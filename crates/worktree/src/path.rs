@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ic_store::path_bytes;
 
-/// The path as it is recorded: from the project's root if it lies inside, else absolute. Links are not followed.
+/// The recorded form of a path: from the project's root if it lies inside, else absolute. Links are not followed.
 pub fn recorded_path(path: &Path, directory: &Path, root: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in directory.join(path).components() {

@@ -64,7 +64,7 @@ pub(super) fn real(ledger: &Path) -> PathBuf {
 pub(super) fn open(kernel: &Kernel, options: OpenOptions) -> Result<Objects> {
     let identity = kernel.ledger.identity()?;
     let path = objects_path(kernel.ledger.path());
-    // A ledger on a server makes none.
+    // A ledger in a file has made this directory; one on a server has not.
     ic_store::make_store(kernel.store())?;
     if !Side::exists(&path) {
         bring(kernel, &identity, &path, options)?;
@@ -72,7 +72,8 @@ pub(super) fn open(kernel: &Kernel, options: OpenOptions) -> Result<Objects> {
     let objects = Objects::open(&path, options)?;
     let owner = match objects.owner()? {
         Some(owner) => owner,
-        // The store first, then the ledger: a crash in between leaves a store that knows a ledger, and not the other way round.
+        // The store first, then the ledger (`found_store` below): a crash in between leaves a store that knows its ledger. The other way
+                // round, the ledger would claim a store that does not know it.
         None => objects.claim(&identity.id)?,
     };
     if owner != identity.id {
@@ -127,12 +128,12 @@ fn foreign(kernel: &Kernel, path: &Path, owner: &LedgerId) -> Diagnosis {
 /// Brings the ledger's content from where another name of the ledger left it.
 fn bring(kernel: &Kernel, identity: &Identity, own: &Path, options: OpenOptions) -> Result<()> {
     for source in sources(identity, own, options) {
-        // Nobody captures into it, sweeps it or takes from it meanwhile.
+        // Under this lock, no other process captures into it, sweeps it or moves it.
         let _lock = lock::store(&source, Mode::Exclusive, options.busy_timeout)?;
         if Side::exists(own) {
             return Ok(());
         }
-        // Whoever held the lock before may have taken it along.
+        // Another process may have moved it while this one waited for the lock.
         let Some(objects) = Objects::look(&source, options)? else { continue };
         if objects.owner()?.as_ref() != Some(&identity.id) {
             objects.leave();
@@ -153,7 +154,7 @@ fn bring(kernel: &Kernel, identity: &Identity, own: &Path, options: OpenOptions)
 /// Moves a store that the ledger has alone.
 fn take(objects: Objects, own: &Path) -> Result<()> {
     let source = objects.path().to_owned();
-    // Caches before the store: without it they are ignored, and with it they are right.
+    // The caches are moved before the store: caches without a store are ignored, and with it they are right again.
     faults::step("-- moving the caches");
     match fs::rename(source.with_extension("cache"), own.with_extension("cache")) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}

@@ -23,7 +23,7 @@ use super::workspace::Workspace;
 /// What a purge took out.
 #[derive(Debug)]
 pub struct Purged {
-    /// From the root.
+    /// The purged path, from the root; absolute if it lies outside.
     pub path: Vec<u8>,
     /// How many objects of the store are gone.
     pub objects: u64,
@@ -59,7 +59,7 @@ struct Held {
     shared: BTreeSet<Vec<u8>>,
     /// The other roots that these lie in.
     roots: BTreeSet<PathBuf>,
-    /// Other paths whose content shares a piece with one of them, and is another all the same.
+    /// Other paths whose content shares a piece with one of them, but differs as a whole.
     partly: BTreeSet<Vec<u8>>,
     /// Roots that are gone and whose checkpoints hold a file of this name, each with its newest one.
     gone: BTreeMap<PathBuf, CheckpointId>,
@@ -82,7 +82,7 @@ pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
     let held = workspace.held(&all, &path)?;
     let pieces: HashSet<Hash> = held.pieces.difference(&held.needed).copied().collect();
     let taken = workspace.rewrite_git(&all, &path, &held)?;
-    // The names come first: whatever happens next, no restore of ours brings the content back.
+    // The names are stored first: even if this is killed next, no later restore brings the content back.
     git::remember(&workspace.objects, &taken.blobs)?;
     let (taken_out, mut left) = workspace.clear(&held.contents, &pieces)?;
     let mut refs = git::drop_refs(&workspace.root, &taken.blobs)?;
@@ -177,7 +177,7 @@ impl Workspace<'_> {
         Ok(held)
     }
 
-    /// Adds the paths of a checkpoint that have one of the contents, or a piece of one: such a piece stays, for that file is another one.
+    /// Adds the paths of a checkpoint that have one of the contents, or a piece of one. Such a piece stays, because another file needs it.
     fn find_others(&self, checkpoint: &Checkpoint, path: &[u8], held: &mut Held) -> Result<()> {
         let is_here = checkpoint.root == self.root;
         let named = |path: Vec<u8>| {
@@ -217,7 +217,7 @@ impl Workspace<'_> {
         let shown = |path: &[u8]| shell_word(&String::from_utf8_lossy(path));
         let stands = |path: &&Vec<u8>| {
             let file = std::fs::File::open(self.root.join(path_from_bytes(path)));
-            // Whatever else stands there by now is none of it.
+            // A file with other content at this path is not named.
             file.ok().and_then(hash_of).is_some_and(|hash| held.contents.contains(&hash))
         };
         let tree = held.shared.iter().filter(stands).map(|path| Left {
@@ -279,7 +279,8 @@ impl Workspace<'_> {
                 renamed.push((&checkpoint.id, Manifest { git, ..manifest }.keep(&writer)?));
             }
         }
-        // Content first, durably, then the rows that name it; what they named before goes after that.
+        // The new content is made durable, then the rows that name it are written; the old content is removed after that. A crash at any
+                // point leaves rows whose content is there.
         writer.finish()?;
         self.kernel.write(|tx, _| {
             renamed.iter().try_for_each(|(id, manifest)| record::set_manifest(tx, id, manifest))
@@ -291,8 +292,8 @@ impl Workspace<'_> {
     fn clear(&self, contents: &HashSet<Hash>, pieces: &HashSet<Hash>) -> Result<(TakenOut, Vec<Left>)> {
         let mut left = Vec::new();
         let live = self.named(&self.kernel.read(record::all_kept)?)?;
-        // The caches name what no checkpoint does, and would take it for content that is there. They
-        // go first: if one cannot, nothing was taken out, and none ever names content that is gone.
+                // Caches name content that no checkpoint names, and a capture trusts them without reading it. They
+                // go first: if one cannot be removed, nothing was purged, and no cache ever names content that is gone.
         capture::forget_caches(&self.objects)?;
         // Killed captures left copies, perhaps of this very content. One that stays is named, and stops nothing.
         for (path, error) in scratch::clear_alone(self.objects.path()).failed {

@@ -21,7 +21,7 @@ use super::workspace::{Which, Workspace, find, require_kept};
 /// A checkpoint with what its row does not hold.
 #[derive(Debug)]
 pub struct Shown {
-    /// Its row.
+    /// The checkpoint as the ledger has it.
     pub checkpoint: Checkpoint,
     /// What the row does not hold; `None` if it was pruned.
     pub manifest: Option<Manifest>,
@@ -32,20 +32,20 @@ pub struct Shown {
 /// Two trees that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Changes {
-    /// The older.
-    pub before: Option<Hash>,
-    /// The newer.
+        /// The older tree; `None`: an empty one, so that everything is new.
+        pub before: Option<Hash>,
+    /// The newer tree, which may be a look at the working tree.
     pub after: Hash,
 }
 
 /// What two checkpoints, or one and the tree, are compared by.
 #[derive(Debug)]
 pub struct Compared {
-    /// The older.
-    pub from: Checkpoint,
-    /// The newer; `None`: the working tree as it is.
+        /// The older checkpoint, or the only one.
+        pub from: Checkpoint,
+    /// The newer checkpoint; `None`: the current working tree.
     pub to: Option<Checkpoint>,
-    /// Their trees.
+    /// The trees to compare, for [`changes_of`].
     pub changes: Changes,
     /// Paths that the caller named and neither has content of, and why.
     pub skipped: Vec<(Vec<u8>, String)>,
@@ -66,7 +66,7 @@ pub fn show(workspace: &Workspace<'_>, which: Which<'_>) -> Result<Shown> {
             }
             Err(error) => error,
         };
-        // Nothing is locked here: who prunes or purges meanwhile changes the row first, and then what it named goes.
+        // Nothing is locked here. A prune or purge changes the row before it removes the content, so a changed row explains the error.
         let now = workspace.kernel.read(|snapshot| record::get(snapshot, &checkpoint.id))?;
         if now.pruned_at == checkpoint.pruned_at && now.manifest == checkpoint.manifest {
             return Err(error);
@@ -75,10 +75,10 @@ pub fn show(workspace: &Workspace<'_>, which: Which<'_>) -> Result<Shown> {
     }
 }
 
-/// How reading these checkpoints ended: where one was pruned meanwhile, nothing is damaged.
+/// Corrects the result of reading these checkpoints: if one was pruned during the read, nothing is damaged.
 ///
-/// A look may last as long as its reader likes, and must not keep others from pruning: it holds no lock. The row of a checkpoint is
-/// marked before its content goes, so content that is not there belongs to a marked row, or it is lost.
+/// A reader may take any time, and must not keep others from pruning: it holds no lock. The row of a checkpoint is marked before its
+/// content is removed, so missing content belongs to a marked row, or it is lost.
 ///
 /// Errors: `checkpoint_not_found` instead of `corrupt` if one of them is pruned by now.
 pub fn unless_pruned<T>(workspace: &Workspace<'_>, read: &[&CheckpointId], ended: Result<T>) -> Result<T> {
@@ -99,7 +99,7 @@ pub fn list(
     workspace.kernel.read(|snapshot| {
         record::list(snapshot, filter, |checkpoint| {
             let manifest = match checkpoint.pruned_at {
-                // One that is lost hides no other: `verify` names it.
+                // A damaged checkpoint must not hide the others: it is listed without its manifest, and `verify` names it.
                 None => retention::readable(Manifest::read(&workspace.objects, &checkpoint.manifest))?,
                 Some(_) => None,
             };
@@ -125,7 +125,7 @@ pub fn changes_of(
     diff::diff(&workspace.objects, changes.before.as_ref(), Some(&changes.after), visit)
 }
 
-/// The trees of two checkpoints; without `to`, the second is the working tree as it is now. `paths`: what the caller asks of, from the
+/// The trees of two checkpoints; without `to`, the second is the current working tree. `paths`: the paths that the caller names, from the
 /// root.
 ///
 /// Errors: `checkpoint_not_found`, `path_not_found`, and those of a capture.
@@ -137,7 +137,7 @@ pub fn diff(
     progress: &Progress,
 ) -> Result<Compared> {
     let root = workspace.root.as_path();
-    // Looked up only under the lock: whoever prunes while this waits takes the content along, and nothing is damaged then.
+    // Looked up only under the lock: a prune while this waits for the lock removes content, and the row then says so.
     let _held = if to.is_none() { Some(workspace.lock(Mode::Shared)?) } else { None };
     let (from, to) = workspace.kernel.read(|snapshot| {
         let from = find(snapshot, root, from)?;
@@ -163,7 +163,7 @@ pub fn diff(
 
 /// Writes the exact content of a file in a checkpoint into `sink`.
 ///
-/// Errors: `path_not_found` if there is no file of this name in it, it was passed over, or its content was purged; `corrupt`.
+/// Errors: `path_not_found` if there is no file of this name in it, it was left out, or its content was purged; `corrupt`.
 pub fn cat(workspace: &Workspace<'_>, which: Which<'_>, path: &Path, sink: &mut dyn Write) -> Result<()> {
     let checkpoint = workspace.kernel.read(|snapshot| find(snapshot, &workspace.root, which))?;
     require_kept(&checkpoint)?;

@@ -81,8 +81,8 @@ pub fn repair(kernel: &Kernel, settings: &Settings) -> Result<Repaired> {
 
 /// The paths of purges whose marks may be lost with a store: content that stands in the tree or in git would be kept again.
 ///
-/// Marks are names of content alone, so nobody can tell from those that are left which purge lacks one; of a file that was replaced
-/// every purge is named, and of one that was not only where no mark is left at all.
+/// A mark names content and not its purge, so the marks that are left do not tell which purge lacks one. If the file was replaced, every
+/// purge is named; otherwise only if no mark is left at all.
 fn purge_again(workspace: &Workspace<'_>, was_replaced: bool) -> Result<Vec<String>> {
     if !was_replaced && workspace.objects.has_marks()? {
         return Ok(Vec::new());
@@ -164,7 +164,7 @@ fn make_readable(kernel: &Kernel, options: OpenOptions) -> Result<Option<PathBuf
         Err(error) if !is_damage(&error) => return Err(error),
         _ => {}
     }
-    // As much as can be read, into a file that is whole.
+    // What can still be read is copied into a new file.
     let rebuilt = path.with_extension("rebuilt");
     let id = kernel.ledger.identity()?.id;
     ic_store::remove_side(&rebuilt)?;
@@ -187,7 +187,7 @@ fn set_aside(path: &Path, instead: Option<&Path>) -> Result<PathBuf> {
         aside = path.with_extension(format!("damaged.{others}"));
     }
     let doing = || format!("setting {} aside as {}", path.display(), aside.display());
-    // Linked first: at no moment is there neither the old store nor the new one under its name.
+    // A link first, and the rename last: at every moment there is the old store or the new one under its name.
     fs::hard_link(path, &aside).while_doing(doing)?;
     for suffix in ["-wal", "-shm"] {
         let beside = |base: &Path| {
@@ -225,7 +225,7 @@ fn keep_again(workspace: &Workspace<'_>, damaged: &[Damage]) -> Result<()> {
         let _lock = lock::store(workspace.objects.path(), Mode::Exclusive, timeout)?;
         let gone: Vec<Hash> = damaged.iter().filter(|damage| damage.is_lost).map(|d| d.object).collect();
         workspace.objects.forget_damaged(&gone)?;
-        // They name objects without reading them.
+        // The caches go too: they name objects without reading them, so the capture would take lost ones for kept.
         capture::forget_caches(&workspace.objects)?;
     }
     let _held = workspace.lock(Mode::Shared)?;
@@ -235,7 +235,7 @@ fn keep_again(workspace: &Workspace<'_>, damaged: &[Damage]) -> Result<()> {
         capture::capture(&workspace.objects, root, now, &workspace.options(), &Progress::default())
     });
     match captured {
-        // A tree that cannot be captured holds nothing that could be kept again; a disk that is full is no reason to lose more.
+        // A tree that cannot be captured has nothing to keep again. On a full disk or a busy store, nothing may be declared lost yet.
         Err(error) if matches!(error.code(), Code::DiskFull | Code::Busy) => Err(error),
         _ => Ok(()),
     }
@@ -282,7 +282,7 @@ impl Workspace<'_> {
         let ids = |ids: &[CheckpointId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
         self.kernel.write(|tx, now| {
             for checkpoint in lost {
-                // The one before it in this very list may have changed whom it follows.
+                // Read again: pruning an earlier one of this list may have changed this one's parent.
                 let checkpoint = record::get(tx, &checkpoint.id)?;
                 record::prune(tx, now, &checkpoint, "lost")?;
             }
@@ -301,7 +301,7 @@ impl Workspace<'_> {
     }
 }
 
-/// Accepts the content of the ledger at `db` as it is: a log beside it that is not its own is set aside. Returns that log's new name.
+/// Accepts the current content of the ledger at `db`: a log beside it that is not its own is set aside. Returns that log's new name.
 pub fn accept(db: &Path, options: OpenOptions, now: Timestamp) -> Result<Option<PathBuf>> {
     ic_checkpoint::objects::accept(&place::objects_path(db), options, now)
 }
@@ -309,8 +309,8 @@ pub fn accept(db: &Path, options: OpenOptions, now: Timestamp) -> Result<Option<
 /// More content than this is not read through by [`examine`], which is asked often.
 const LITTLE: u64 = 64 << 20;
 
-/// Looks whether the ledger's store is there, its own and sound; nothing is written but a note that it was. Returns what was found, and whether that is
-/// as it should be.
+/// Looks whether the ledger's store is there, its own and sound; nothing is written but a note that it was. Returns what was found, and
+/// whether that is as it should be.
 pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> {
     const WAY_OUT: &str = "restore it from a backup FILE.objects.db if there is one; if it is lost for good, remove what is lost: \
                            ic checkpoint verify --repair";

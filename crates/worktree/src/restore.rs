@@ -135,7 +135,7 @@ fn step(
     watch: &Watch,
 ) -> Result<Report> {
     let workspace = Workspace::here(kernel, settings)?;
-    // What is undone is chosen while no other restore can come between.
+    // Locked before the restore to undo is chosen: no other restore can come in between.
     let _held = workspace.lock_for(request.dry_run)?;
     if request.dry_run {
         return match workspace.interrupted(kind)? {
@@ -146,7 +146,7 @@ fn step(
     let settled = workspace.settle(watch)?;
     let warning = settled.as_ref().map(Settled::warning);
     match settled {
-        // The same call was interrupted: to make another step would go further than anybody asked for.
+        // The same call was interrupted before: finishing it is what was asked for, and another step would go too far.
         Some(settled) if settled.restore.kind == kind => {
             let done = settled.into_report().and_then(|report| finishing(&workspace, kind, report, request));
             done.or_else(|error| also_settled(warning, || Err(error)))
@@ -155,7 +155,8 @@ fn step(
     }
 }
 
-/// As [`step`], where to finish an interrupted one is all that is asked for, and `report` says what that does or did. Errors: `plan_changed`.
+/// As [`step`], where to finish an interrupted one is all that is asked for, and `report` says what that does or did. Errors:
+/// `plan_changed`.
 fn finishing(workspace: &Workspace<'_>, kind: Kind, report: Report, request: &Request<'_>) -> Result<Report> {
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(refusal::plan_changed(&report));
@@ -251,7 +252,7 @@ impl Workspace<'_> {
         })
     }
 
-    /// The same as it was when the restore of this safety checkpoint began, or as it is where that is unfinished.
+    /// As [`Workspace::next`], at the moment when the restore of this safety checkpoint began; now, if that one is unfinished.
     fn before(&self, kind: Kind, safety: Option<&CheckpointId>) -> Result<Option<Restore>> {
         let all = self.kernel.read(|snapshot| journal::finished(snapshot, &self.root))?;
         let until = all.iter().position(|one| Some(&one.safety_id) == safety).unwrap_or(all.len());
@@ -280,7 +281,7 @@ impl Workspace<'_> {
         let plan = planned::read_plan(self, &restore)?;
         let git = self.settle_git(&restore, &target)?;
         apply::sweep(&RootDir::open(&self.root)?, &plan, &restore.id);
-        // It goes on: the row says when.
+        // Recorded before the first write, as at the first attempt.
         self.kernel.write_late_too(|tx, now| journal::begin(tx, now, &restore.id))?;
         let done = self.carry_out(&restore.id, &target, &plan, git.as_ref(), None, watch)?;
         Ok(Some(Settled { restore, target, plan, git, done }))

@@ -1,4 +1,4 @@
-//! Giving checkpoints up, giving their space back, and looking whether what is kept can be read.
+//! Pruning checkpoints, freeing their space, and verifying that what is kept can be read.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -25,10 +25,10 @@ mod automatic;
 pub use automatic::tidy;
 pub use automatic::{claim_sweep, is_sweep_due, sweep};
 
-/// How long content that nothing names is left alone all the same.
+/// How long content that nothing names is kept: a writer may be about to name it.
 pub const GRACE: Duration = Duration::from_mins(1);
 
-/// So many checkpoints are marked first on a full disk: their rows have room in the log that the ledger's reserve leaves.
+/// How many checkpoints are marked first on a full disk: their rows fit into the space that the ledger's reserve leaves for the log.
 const FEW: usize = 16;
 
 /// What is to be pruned.
@@ -44,7 +44,7 @@ pub struct Request {
     pub is_tight: bool,
 }
 
-/// What was pruned.
+/// The result of a prune, or what one would do.
 #[derive(Debug)]
 pub struct Pruned {
     /// Whether nothing was to be changed.
@@ -59,12 +59,12 @@ pub struct Pruned {
     pub warnings: Vec<Warning>,
 }
 
-/// What verifying found.
+/// The result of a verification.
 #[derive(Debug)]
 pub struct Verified {
     /// How many checkpoints were looked at.
     pub checkpoints: usize,
-    /// How many objects.
+    /// How many different objects these checkpoints need.
     pub objects: u64,
     /// What cannot be read, and who needs it.
     pub damaged: Vec<Damage>,
@@ -72,7 +72,7 @@ pub struct Verified {
     pub file: Vec<String>,
 }
 
-/// Gives up the checkpoints that the policy does not keep, and the space that nothing needs any more.
+/// Prunes the checkpoints that the policy does not keep, and frees the space that nothing needs any more.
 pub fn prune(workspace: &Workspace<'_>, request: &Request) -> Result<Pruned> {
     let live = if request.dry_run { HashSet::new() } else { workspace.mark_ahead(request)? };
     let _lock = workspace.lock_store(request.dry_run)?;
@@ -97,7 +97,7 @@ pub fn prune(workspace: &Workspace<'_>, request: &Request) -> Result<Pruned> {
     Ok(Pruned { dry_run: false, checkpoints: chosen, kept, swept, warnings })
 }
 
-/// Gives one checkpoint up. Errors: `checkpoint_needed` if a run that is not finished, or a restore, needs it.
+/// Prunes one checkpoint. Errors: `checkpoint_needed` if a run that is not finished, or a restore, needs it.
 pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: Duration) -> Result<Pruned> {
     let _lock = workspace.lock_store(false)?;
     let (checkpoint, all, pinned) = workspace.kernel.read(|snapshot| {
@@ -132,9 +132,8 @@ pub fn verify(workspace: &Workspace<'_>, read_data: bool) -> Result<Verified> {
     Ok(Verified { checkpoints: all.len(), objects, damaged, file })
 }
 
-/// What must not be pruned: what unfinished runs took when they moved and before their steps, what ways back of rollbacks need, and
-/// what undo and redo go to next.
-/// What is needed by something that is not finished; `points`: as of a policy.
+/// Checkpoints that must not be pruned: those that unfinished runs took when they moved and before their steps, those that undoing a
+/// rollback needs, and those that undo and redo go to next. `points`: as in [`Policy`].
 fn pinned(kernel: &Kernel, snapshot: &Snapshot<'_>, points: usize) -> Result<HashSet<CheckpointId>> {
     let mut pinned: HashSet<CheckpointId> = record::of_unfinished_runs(snapshot)?.into_iter().collect();
     pinned.extend((kernel.above.needed_checkpoints)(snapshot)?);
@@ -170,7 +169,7 @@ impl Workspace<'_> {
     /// What is marked here and needed by nothing any more is found by the next sweep.
     fn mark_ahead(&self, request: &Request) -> Result<HashSet<Hash>> {
         let mut live = HashSet::new();
-        // Who does not wait would read all of it for nothing whenever the store is in use.
+        // A caller that does not wait for the lock would often read all of it for nothing, because the store is in use.
         if !self.settings.busy_timeout.is_zero() {
             let _lock = lock::store(self.objects.path(), Mode::Shared, self.settings.busy_timeout)?;
             let (mut all, pinned) = self.kernel.read(|snapshot| {
@@ -195,12 +194,12 @@ impl Workspace<'_> {
         grace: Duration,
         live: HashSet<Hash>,
     ) -> Result<(Swept, Vec<Warning>)> {
-        // The first thing: on a full disk it makes the room that the rest needs.
+        // First of all: on a full disk this frees the space that the rest needs.
         let copies = scratch::clear_alone(self.objects.path());
         place::restored_roots(self.kernel)?.iter().for_each(|root| git::clear_indexes(root));
         let left = self.kernel.write(|tx, now| {
             for checkpoint in chosen {
-                // The one before it in this very list may have changed whom it follows.
+                // Read again: pruning an earlier one of this list may have changed this one's parent.
                 let checkpoint = record::get(tx, &checkpoint.id)?;
                 record::prune(tx, now, &checkpoint, reason)?;
             }
@@ -212,8 +211,8 @@ impl Workspace<'_> {
                 swept.bytes += copies.bytes;
                 Ok((swept, Vec::new()))
             }
-            // The checkpoints are marked, and that is what was asked for. Of a damaged store nothing is taken away: what a
-            // directory that cannot be read names may be all that is left of it.
+                        // The checkpoints are marked, which is what was asked for. From a damaged store nothing is removed: content that
+                        // only an unreadable directory names may be all that is left of it.
             Err(error) if error.code() == Code::Corrupt => {
                 Ok((Swept { objects: 0, bytes: copies.bytes }, vec![not_swept(&error)]))
             }
@@ -225,7 +224,7 @@ impl Workspace<'_> {
     fn sweep(&self, left: &[Checkpoint], grace: Duration, mut live: HashSet<Hash>) -> Result<Swept> {
         self.mark_named(left, &mut live)?;
         if grace.is_zero() {
-            // Who leaves nothing alone means all of it: what only a cache names goes, too, and the next capture reads the tree anew.
+            // Without a grace period everything unneeded goes, also what only a cache names; the next capture then reads the whole tree.
             capture::forget_caches(&self.objects)?;
         }
         for tree in capture::cached_trees(&self.objects) {
@@ -256,7 +255,7 @@ impl Workspace<'_> {
             }
         }
         for (root, ids) in of_root {
-            // Refs that another command holds, or a repository that is gone, hold nothing up: there will be another time.
+            // A locked ref, or a repository that is gone, must not stop the prune: the next one tries again.
             let _ = git::forget_refs(&root, &ids);
         }
         Ok(())

@@ -24,7 +24,7 @@ pub struct Shot {
     kind: Kind,
     link: Link,
     parent: Option<CheckpointId>,
-    /// The tree.
+    /// The captured tree, with what the capture found about it.
     pub captured: Captured,
     /// What the row does not hold.
     pub manifest: Manifest,
@@ -33,9 +33,9 @@ pub struct Shot {
     pub(super) settled: bool,
     took: Duration,
     id: CheckpointId,
-    /// Files that it passed over are not as the picture before it says.
+    /// A file that both captures left out has changed since the parent.
     pub(super) has_changed_gaps: bool,
-    /// It is a checkpoint already: nothing is recorded again.
+    /// It is a checkpoint already: it is not recorded a second time.
     pub(super) is_recorded: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
@@ -76,11 +76,11 @@ struct Looked {
 pub enum GitPart {
     /// All, with what git may lose.
     Kept,
-    /// What it is now: nobody goes back to it.
+    /// Its current state, to be compared and never restored: no objects are kept.
     Look,
     /// Nothing, and the content of files is kept.
     FilesAlone,
-    /// Nothing: nobody goes back to it.
+    /// Nothing, and the content of files is not kept: the capture is only compared.
     Nothing,
 }
 
@@ -108,9 +108,9 @@ pub struct Purpose {
 /// The move of a run that a checkpoint is recorded with.
 #[derive(Debug, Clone, Copy)]
 pub struct Occasion<'a> {
-    /// The run.
+    /// The run that moves; the checkpoint is linked to it.
     pub run_id: &'a RunId,
-    /// Its epoch.
+    /// The epoch of the run at the move.
     pub epoch: i64,
     /// The phase that it is at.
     pub phase: &'a str,
@@ -138,7 +138,7 @@ impl Workspace<'_> {
     /// As [`Workspace::shoot`], where more is to become durable with the picture.
     pub(super) fn shoot_open(&self, purpose: Purpose, progress: &Progress) -> Result<Open<'_>> {
         self.check_root()?;
-        // Of now: a server's workspace lives long.
+        // Read again for each capture: a workspace in a server process lives long, and work trees come and go.
         self.objects.set_places(Some(Arc::new(Places::of(&self.root))));
         let started = Instant::now();
         let _limited = git::limited(&progress.limit);
@@ -148,7 +148,7 @@ impl Workspace<'_> {
             None => self.kernel.read(|s| record::latest_of_lineage(s, &self.root, &purpose.link))?,
         };
         let asks = matches!(purpose.git, GitPart::Kept | GitPart::Look) && self.has_git();
-        // Who only looks goes back to nothing of it: no content is stored that no checkpoint will hold.
+        // A look is never restored: content that no checkpoint will hold is not stored.
         let is_look = matches!(purpose.git, GitPart::Look | GitPart::Nothing);
         let mut writer = if is_look { self.objects.looker(now)? } else { self.objects.writer(now)? };
         if progress.limit.is_any() {
@@ -260,7 +260,7 @@ impl Workspace<'_> {
         Ok(Looked { captured, seen, asked, ahead })
     }
 
-    /// What the row does not hold, and whether it is news of files that are passed over.
+    /// The manifest of a capture, and whether a file that is left out changed since the parent.
     fn manifest(&self, captured: &Captured, parent: Option<&Checkpoint>) -> Result<(Manifest, bool)> {
         let changes = match parent {
             None => None,
@@ -317,7 +317,7 @@ fn unsettled(paths: &[Vec<u8>]) -> Option<Warning> {
 }
 
 impl Shot {
-    /// Records the checkpoint.
+    /// Records the checkpoint as its own event, and returns its row.
     pub fn record(&self, tx: &Transaction<'_>, now: Timestamp, epoch: Option<i64>) -> Result<Checkpoint> {
         record::add(tx, now, &self.row(&self.link, epoch, None))
     }

@@ -63,7 +63,7 @@ fn stamp(objects: &Path, kept: &[Checkpoint]) -> Option<String> {
         }
         bytes.push(1);
         bytes.extend([meta.dev(), meta.ino(), meta.len()].iter().flat_map(|number| number.to_le_bytes()));
-        // Not when its inode changed: whoever opens a log sets its mode.
+        // Not the ctime: a process that opens a log sets its mode, and so changes its inode.
         bytes.extend([meta.mtime(), meta.mtime_nsec()].iter().flat_map(|number| number.to_le_bytes()));
     }
     for checkpoint in kept {
@@ -91,7 +91,7 @@ mod tests {
             now()
         };
         let state = settled();
-        assert!(!state.is_known(), "nobody has read it");
+        assert!(!state.is_known(), "it was not read yet");
         state.keep_if_still(&now());
         assert!(now().is_known());
         fs::write(&objects, "CONTENT").unwrap();

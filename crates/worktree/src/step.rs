@@ -27,7 +27,7 @@ impl StepShot {
         Self::of(workspace, Purpose::new(Kind::Auto, link))
     }
 
-    /// As [`StepShot::take`], where work has ended: what changes afterwards was changed by somebody else.
+    /// As [`StepShot::take`], where work has ended: later changes are not that work's.
     pub fn take_settled(workspace: &Workspace<'_>, link: Link) -> Result<Self> {
         Self::of(workspace, Purpose { settled: true, ..Purpose::new(Kind::Auto, link) })
     }
@@ -60,7 +60,7 @@ impl StepShot {
         points::record_point(tx, now, run, new, Some(&self.shot), &self.marked)
     }
 
-    /// Records it.
+    /// Records the checkpoint as its own event, and returns its row.
     pub fn record(&self, tx: &Transaction<'_>, now: Timestamp, epoch: i64) -> Result<Checkpoint> {
         self.shot.record(tx, now, Some(epoch))
     }

@@ -1,4 +1,4 @@
-//! Other work trees, as a checkpoint and the report of a restore name them: each is a place of its own, and stays as it is.
+//! Other work trees, as a checkpoint and the report of a restore name them: each is a place of its own, and is not changed.
 
 use std::collections::BTreeSet;
 
@@ -80,7 +80,7 @@ fn why(places: &Places, (target, path): (&Checkpoint, &PathText), is_now: bool, 
     let is_there = full.is_dir();
     let why = match (is_now, was) {
         (true, Then::WorkTree) | (false, Then::Nothing) => return None,
-        // Of a directory that is gone, git has a record alone.
+        // The directory is gone, and only git's record of it is left: nothing to report.
         (true, Then::Nothing) if !is_there => return None,
         (true, Then::Nothing) => format!(
             "a work tree that was made since: a place of its own, which stays; to remove it: git worktree remove {shown}"

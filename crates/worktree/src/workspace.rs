@@ -19,7 +19,7 @@ use crate::place;
 /// How checkpoints are taken here: the configuration, and what the caller allows.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What is captured.
+    /// What is captured and what is left out, as configured.
     pub checkpointing: Checkpointing,
     /// How long it is kept.
     pub retention: Retention,
@@ -27,7 +27,7 @@ pub struct Settings {
     pub state: Option<ic_rewind::Target>,
     /// The home directory, which is no project.
     pub home: Option<PathBuf>,
-    /// Whether `/` and the home directory are captured all the same.
+    /// Whether `/` and the home directory may be captured as a project.
     pub allow_unsafe_root: bool,
     /// How long locks are waited for.
     pub busy_timeout: Duration,
@@ -92,15 +92,15 @@ impl Settings {
 /// Something that went less well than it should have, and did not stop the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Stable, for scripts.
+    /// A stable word that scripts match on.
     pub code: &'static str,
-    /// For people.
+    /// The sentence for people; it may change between versions.
     pub message: String,
 }
 
 /// A root with its content, opened.
 pub struct Workspace<'k> {
-    /// The project.
+    /// The project with its ledger, its clock and the calling directory.
     pub kernel: &'k Kernel,
     /// How checkpoints are taken in it.
     pub settings: &'k Settings,
@@ -135,7 +135,7 @@ impl<'k> Workspace<'k> {
 
     /// How its tree is captured.
     pub fn options(&self) -> capture::Options {
-        // Where it lies in truth: what is ours is left out by it, though the ledger was named through a link.
+        // The real path: captures leave out the store by it, also if the ledger was named through a link.
         let ledger = place::real(self.kernel.ledger.path());
         capture::Options {
             rules: RuleOptions {

@@ -1,6 +1,6 @@
 //! The bytes before a place: whether a name or a word begins there depends on them.
 
-/// How many bytes are kept over the pieces of a stream: longer than the options and names that are looked for.
+/// How many bytes are kept from one piece of a stream to the next.
 pub(super) const KNOWN: usize = 32;
 
 /// The end of what was passed, and what was passed of the input since.

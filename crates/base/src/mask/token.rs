@@ -75,7 +75,7 @@ pub(super) struct Shape {
     pub(super) of: Class,
     /// After the prefix, every byte of this class is hidden.
     pub(super) hidden: Class,
-    /// The prefix must begin a word: it is too short to be sure inside of one.
+    /// The prefix must begin a word; inside of one it means nothing.
     pub(super) is_word: bool,
     /// Exactly `least` bytes follow: a longer word is something else.
     pub(super) is_exact: bool,

@@ -1,4 +1,4 @@
-//! What a dry run takes for granted of a tree: as others will have left it by then.
+//! What a dry run assumes about a tree that earlier restores of the same plan will have changed before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

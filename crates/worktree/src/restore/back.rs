@@ -1,4 +1,4 @@
-//! Taking restores back that a rollback made, and saying what somebody changed since.
+//! Undoing the restores that a rollback made, and naming what others changed since.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +21,8 @@ use super::as_if::{AsIf, differences, paths_of};
 use super::request::{Report, Request, Watch};
 use super::{planned, run};
 
-/// What the undo of one piece of work changed in a workspace: its `effects` first, then its restores, oldest first. `None`: nothing of that is
-/// merged, because one changed a database with what stands beside it, which is restored whole.
+/// What the undo of one piece of work changed in a workspace: its `effects` first, then its restores, oldest first. `None`: nothing of that
+/// is merged, because one changed a database with what stands beside it, which is restored whole.
 pub fn changed_by(
     workspace: &Workspace<'_>,
     effects: &[TreeChanges],
@@ -41,8 +41,8 @@ pub fn changed_by(
     Ok(Some(work))
 }
 
-/// Undoes the undo of one piece of work: what it did is merged into the tree as it is now, whatever others did since; a path that is back already
-/// stays as it is. `target`: the tree with that work.
+/// Undoes the undo of one piece of work: its changes are merged into the current tree, whatever others did since. A path that has them
+/// already is not changed. `target`: the tree with that work.
 ///
 /// Errors: those of [`super::restore`].
 pub fn merge_back(
@@ -69,7 +69,7 @@ fn changes_of(workspace: &Workspace<'_>, restore: &Restore) -> Result<Vec<Differ
         after: step.after.map(Node::into_state),
     };
     let Some(left) = &restore.restored_id else {
-        // It was interrupted, and only a dry run meets it so: what it is about to change counts as changed.
+        // The restore was interrupted, which only a dry run meets: the changes it would make count as made.
         return Ok(steps.into_iter().map(states).collect());
     };
     let (before, after) = workspace
@@ -143,8 +143,8 @@ pub fn left_of_interrupted(
     Ok(left)
 }
 
-/// Takes one restore of a workspace back: the tree is as it was before, where that restore changed it. `not_yet`: later restores that a
-/// dry run takes to be taken back already.
+/// Undoes one restore of a workspace: where that restore changed the tree, it is as before. `not_yet`: later restores that a dry run
+/// assumes to be undone already.
 pub fn take_restore_back(
     workspace: &Workspace<'_>,
     restore: &Restore,
@@ -170,7 +170,7 @@ pub fn take_restore_back(
     run::run(workspace, task, request, watch)
 }
 
-/// What changed in the tree from one checkpoint to a newer one, to be put back.
+/// What changed in the tree from one checkpoint to a newer one, to be undone.
 pub struct TreeChanges {
     before: Checkpoint,
     /// The tree of the newer one.
@@ -184,14 +184,14 @@ pub struct TreeChanges {
 /// What is still to be undone, newest first, when something older is.
 #[derive(Clone, Copy, Default)]
 pub struct NotYet<'a> {
-    /// Restores.
+    /// Later restores, newest first.
     pub restores: &'a [Restore],
     /// Changes that are later.
     pub changes: &'a [TreeChanges],
 }
 
-/// What changed in the tree from one checkpoint to a newer one, or to what there is now, where these paths are looked at though a rule hides
-/// them; `None`: nothing did. Errors: what tells that the older one is pruned.
+/// What changed in the tree from one checkpoint to a newer one, or to what there is now, where these paths are looked at though a rule
+/// hides them; `None`: nothing did. Errors: what tells that the older one is pruned.
 pub fn changes_between(
     workspace: &Workspace<'_>,
     before: &CheckpointId,
@@ -211,7 +211,7 @@ pub fn changes_between(
 }
 
 impl TreeChanges {
-    /// The checkpoint to which they are put back.
+    /// The checkpoint before the changes, to which an undo returns.
     pub fn before(&self) -> &CheckpointId {
         &self.before.id
     }
@@ -250,8 +250,8 @@ impl TreeChanges {
         self.differences.iter().map(|difference| difference.path.clone())
     }
 
-    /// Errors: `file_conflict`, naming a path that somebody changed since. `not_yet`: restores and later changes that are not taken back yet;
-    /// what they changed is theirs. What no checkpoint holds is nobody's: it is left alone.
+        /// Errors: `file_conflict`, naming a path that others changed since. `not_yet`: restores and later changes that are not undone yet;
+        /// the paths that they changed are no conflict. A path without content in a checkpoint is not changed, and is no conflict either.
     pub fn require_untouched(&self, workspace: &Workspace<'_>, not_yet: NotYet<'_>) -> Result<()> {
         let theirs = paths_not_yet(workspace, not_yet)?;
         let is_held = |state: &Option<State>| state.as_ref().is_none_or(State::is_content);
@@ -275,8 +275,8 @@ impl TreeChanges {
     }
 }
 
-/// Puts changes back. `not_yet`: restores and later changes that a dry run takes to be taken back already; what they changed is as the
-/// newer checkpoint has it by then.
+/// Undoes changes. `not_yet`: restores and later changes that a dry run assumes to be undone already; the paths that they changed are then
+/// as in the newer checkpoint.
 pub fn take_changes_back(
     workspace: &Workspace<'_>,
     changes: &TreeChanges,
@@ -317,7 +317,7 @@ impl Workspace<'_> {
         Ok(changed)
     }
 
-    /// The tree as it is now. `force`: these paths though a rule hides them.
+    /// The current tree, looked at and not recorded. `force`: paths that are looked at even if a rule hides them.
     pub(super) fn look(&self, force: BTreeSet<Vec<u8>>) -> Result<Hash> {
         let _held = self.lock(Mode::Shared)?;
         let look = Purpose::look(GitPart::Nothing, force);

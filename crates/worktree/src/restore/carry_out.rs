@@ -30,8 +30,8 @@ pub(super) struct Done {
 }
 
 impl Workspace<'_> {
-    /// Applies the plan of a restore that is begun in the journal, verifies the result, and records what it left. `touched`: only these paths
-    /// were changed since the last capture, by the plan.
+    /// Applies the plan of a restore that is begun in the journal, verifies the result, and records what it left. `touched`: only these
+    /// paths were changed since the last capture, by the plan.
     pub(super) fn carry_out(
         &self,
         id: &RestoreId,
@@ -64,12 +64,12 @@ impl Workspace<'_> {
         let moved = git.filter(|_| git_failed.is_none());
         let (is_clean, failed) = self.restore_index(plan, moved, is_clean);
         git_failed = git_failed.or(failed);
-        // Last: as long as git says so, a killed restore is known to be half done.
+        // Ended last: while git still shows the operation, a killed restore is recognised as half done.
         let ended = moved.filter(|_| git_failed.is_none()).and_then(|git| git.plan.ends.as_deref());
         git_failed =
             git_failed.or(ended.and_then(|operation| git::end_operation(&self.root, operation).err()));
         let clean = is_clean.map(|since| self.clean_as(target, since)).transpose()?.flatten();
-        // What was restored is looked at while it goes to the disk. Git is not: what it writes would wait for that.
+        // The tree is captured while it is synced to the disk. Git's part is not done at that time: its own syncs would wait for this one.
         let shot = while_syncing(&root, || self.shoot_restored(plan, Purpose { clean, ..purpose }))?;
         if let Some(error) = git_failed {
             outcome.failed.push((PathText(b".git".to_vec()), error.message().to_owned()));
@@ -87,8 +87,8 @@ impl Workspace<'_> {
         Ok(Done { steps, failed, not_kept, restored_id, left: shot })
     }
 
-    /// Makes the index what it is to be, once refs and files are. `is_meant_clean`: no file is to differ from it. Returns a moment before git
-    /// looked at every file, if it did and none differs; and what failed.
+    /// Makes the index what it is to be, once refs and files are. `is_meant_clean`: no file is to differ from it. Returns a moment before
+    /// git looked at every file, if it did and none differs; and what failed.
     fn restore_index(
         &self,
         plan: &Plan,
@@ -112,15 +112,15 @@ impl Workspace<'_> {
         (since.filter(|_| is_clean), failed)
     }
 
-    /// What git would say of a tree that is as a checkpoint has it, where that is the last word; `since`: a moment before it looked at every
-    /// file, and none differed from its index.
+    /// What git would say of a tree that is as a checkpoint has it, where that is the last word; `since`: a moment before it looked at
+    /// every file, and none differed from its index.
     fn clean_as(&self, target: &Checkpoint, since: i64) -> Result<Option<Clean>> {
         let recorded = Manifest::read(&self.objects, &target.manifest)?.git;
         let recorded = recorded.filter(|state| !state.dirty);
         Ok(recorded.map(|state| Clean { state, tree: target.tree, since }))
     }
 
-    /// A picture of what a restore left. What a rule hides is part of it all the same: a redo goes back to it.
+    /// Captures what a restore left, with the paths that it wrote and a rule hides: a redo goes back to this checkpoint.
     fn shoot_restored(&self, plan: &Plan, purpose: Purpose) -> Result<Shot> {
         let shot = self.shoot(purpose.clone(), &Progress::default())?;
         let hidden = self.hidden(plan, &shot)?;
@@ -131,13 +131,13 @@ impl Workspace<'_> {
     }
 }
 
-/// Does some work while all that was written to the tree goes to the disk, once for the whole tree: a sync for each file would make the disk
-/// the limit of every restore. It is there when this returns.
+/// Does some work while all that was written to the tree goes to the disk, once for the whole tree: a sync for each file would make the
+/// disk the limit of every restore. It is there when this returns.
 fn while_syncing<T>(root: &RootDir, work: impl FnOnce() -> Result<T>) -> Result<T> {
     thread::scope(|scope| {
         let sync = thread::Builder::new().spawn_scoped(scope, || root.sync());
         let done = work();
-        // Without a thread to spare, it is written now.
+        // If no thread could be made, the sync happens here.
         sync.ok().and_then(|sync| sync.join().ok()).unwrap_or_else(|| root.sync())?;
         done
     })

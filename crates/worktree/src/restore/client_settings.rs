@@ -3,7 +3,7 @@
 
 use super::request::Conflict;
 
-/// From the root.
+/// The files, from the root, that `ic install` or a client writes into a project.
 const FILES: [&[u8]; 10] = [
     b".claude/settings.json",
     b".claude/settings.local.json",
@@ -17,7 +17,7 @@ const FILES: [&[u8]; 10] = [
     b"opencode.json",
 ];
 
-/// Why one stays.
+/// The reason that the report names for a settings file that stays.
 pub(super) const STAYS: &str = "settings of a client, which others changed: they stay";
 
 /// Removes settings that are to stay from the conflicts of a restore, and returns those. What the work itself changed there

@@ -1,4 +1,4 @@
-//! What a restore left, compared with its target: the plan was made before it, and others work meanwhile.
+//! What a restore left, compared with its target: others may have worked in the tree since the plan was made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ impl Workspace<'_> {
                 || report.work_trees.iter().any(|(tree, _)| is_at_or_below(&tree.0, path))
                 || report.conflicts.iter().any(|one| one.path.0 == path && limits.keep.contains(path))
         };
-        // What is passed over is compared with nothing, and neither is what lies below it; of a directory that is new, its name is enough.
+        // What one side left out cannot be compared, and neither can what lies below it. Of a new directory, only its own name is listed.
         let mut passed: Option<Vec<u8>> = None;
         diff::diff(&self.objects, Some(&now.captured.root), Some(&report.target.tree), &mut |difference| {
             let Difference { path, before, after } = difference;

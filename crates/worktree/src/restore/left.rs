@@ -12,7 +12,7 @@ use super::super::shot::Shot;
 use super::super::workspace::Workspace;
 
 impl Workspace<'_> {
-    /// Paths that the plan wrote and that the picture passed over.
+    /// Paths that the plan wrote and that the capture left out, because a rule hides them.
     pub(super) fn hidden(&self, plan: &Plan, shot: &Shot) -> Result<BTreeSet<Vec<u8>>> {
         let mut hidden = BTreeSet::new();
         let mut finder = Finder::new(&self.objects, &shot.captured.root)?;

@@ -20,7 +20,7 @@ use super::super::workspace::Workspace;
 pub(super) enum Whose {
     /// The calling dispatch's, else those of the checkpoint's run.
     Caller,
-    /// Those of the checkpoint's run, whoever calls: a rollback is of a run.
+    /// Those of the checkpoint's run, whichever dispatch calls: a rollback belongs to a run.
     Run,
 }
 
@@ -50,7 +50,7 @@ impl Workspace<'_> {
         Ok(())
     }
 
-    /// What changed between a checkpoint and the next one of its line; `None` when that is the tree as it is.
+    /// What changed between a checkpoint and the next one of its line; `None` if there is no next one yet.
     fn changed_by_the_step_after(&self, target: &Checkpoint) -> Result<Option<BTreeSet<Vec<u8>>>> {
         let children = self.kernel.read(|snapshot| record::children(snapshot, &target.id))?;
         let is_work = |child: &&Checkpoint| matches!(child.kind, Kind::Manual | Kind::Auto);

@@ -21,7 +21,7 @@ use super::request::Watch;
 /// Why a path stays whose content no store has any more.
 const PURGED: &str = "its content was purged, or lost";
 
-/// The tree as it is, and how it differs from a target.
+/// The current tree, and how it differs from a target.
 pub(super) struct Compared<'w> {
     /// The picture: all that a restore may change is in it.
     pub(super) open: Open<'w>,
@@ -50,7 +50,7 @@ const NESTED: &str =
 /// What of a submodule no checkpoint has, and git does.
 const SUBMODULE: &str = "it is a submodule, whose history git keeps: `git submodule update` brings it back";
 
-/// A warning of a preview in which ignore rules change: what they hide now nobody has compared.
+/// A warning of a preview in which ignore rules change: what the current rules hide was not compared.
 fn rules_go_back(plan: &Plan) -> Option<Warning> {
     let is_of_rules = |path: &PathText| path.0.rsplit(|byte| *byte == b'/').next() == Some(b".gitignore");
     let step = plan.steps.iter().find(|step| is_of_rules(&step.path))?;
@@ -64,9 +64,9 @@ fn rules_go_back(plan: &Plan) -> Option<Warning> {
 }
 
 impl Workspace<'_> {
-    /// Captures the tree as it is, and what a restore changes in it though a rule hides it. `taken`: a picture of a moment ago, which is good
-    /// where nothing was recorded of the tree since: what changed meanwhile is not as the plan finds it, and is left alone. `own`: paths that
-    /// the restore which is undone wrote.
+        /// Captures the current tree, with what a restore changes in it though a rule hides it. `taken`: a capture of a moment ago, which
+        /// is used if nothing was recorded of the tree since; files that changed since then are left alone when it comes to writing. `own`:
+        /// paths that the undone restore wrote.
     pub(super) fn compare(
         &self,
         target: &Checkpoint,
@@ -97,7 +97,8 @@ impl Workspace<'_> {
         for stranger in found.strangers {
             limits.held.insert(stranger, Reason::Database.as_str().to_owned());
         }
-        // The content of one in use is at no moment in its files: it is captured by SQLite, and refused when it comes to writing.
+        // The files of a database in use may never hold its whole content at one moment: it is captured through SQLite, and refused when it
+                // comes to writing.
         let unused: Vec<_> =
             found.databases.iter().filter(|one| !database::is_in_use(&root, &one.path.0)).cloned().collect();
         for one in &unused {
@@ -106,7 +107,7 @@ impl Workspace<'_> {
             hidden.insert(one.path.0.clone());
         }
         if !hidden.is_empty() {
-            // Closed first: what was read once is not read again.
+            // Closed first, so that its stat cache is written: the second capture then reads only the forced paths.
             self.close(open)?;
             open = self.shoot_open(Purpose { force: hidden, ..purpose }, &watch.capture)?;
             differences = self.differences(&open.shot, target)?;
@@ -132,7 +133,7 @@ impl Workspace<'_> {
         Ok(())
     }
 
-    /// Files that a picture passed over, that git has, and that the target does not have: they can go, once they are saved.
+    /// Files that the capture left out, that git has, and that the target does not have: they can be removed once they are saved.
     fn made_in_git(&self, target: &Checkpoint, shot: &Shot, limits: &Limits) -> Result<Vec<Vec<u8>>> {
         let mut there = Finder::new(&self.objects, &target.tree)?;
         let mut made = Vec::new();
@@ -144,7 +145,7 @@ impl Workspace<'_> {
         Ok(made)
     }
 
-    /// Those of the paths that a picture passed over, what lies in git's own directories and in the store excepted.
+    /// Those of the paths that the capture left out, except in git's own directories and in the store.
     fn hidden_of<'p>(
         &self,
         paths: impl Iterator<Item = &'p Vec<u8>>,
@@ -263,8 +264,8 @@ impl Workspace<'_> {
         Ok(closed)
     }
 
-    /// Paths that nobody can compare with the target, because it or the picture has no content of them, and why; what the plan names
-    /// itself is not among them. `passed`: those that the caller named.
+        /// Paths that cannot be compared with the target, because it or the capture has no content of them, and why. Paths that the plan
+        /// names are not among them. `passed`: those that the caller named.
     pub(super) fn not_compared(
         &self,
         meant: &Meant<'_>,
@@ -280,7 +281,7 @@ impl Workspace<'_> {
         let mut then = Manifest::read(&self.objects, &target.manifest)?.skipped;
         let here: BTreeMap<&PathText, &Skipped> =
             shot.manifest.skipped.iter().map(|gap| (&gap.path, gap)).collect();
-        // Of those that are as they were there is nothing to say.
+        // Files that did not change since the target are not reported.
         let is_same = |gap: &Skipped| {
             here.get(&gap.path).is_some_and(|now| gaps::compare(gap, now) == gaps::Known::Same)
         };
@@ -294,8 +295,8 @@ impl Workspace<'_> {
         let is_named = |path: &[u8]| {
             steps.contains(path) || plan.skipped.iter().any(|(skipped, _)| is_at_or_below(path, &skipped.0))
         };
-        // What undoes a whole restore is limited to what that changed; what nobody can compare is named all the same.
-        // Whether one piece of work changed it, nobody can tell either.
+                // The undo of a whole restore is limited to the paths that it changed. Paths that cannot be compared are named anyway,
+                // because it is not known whether the restore, or the one piece of work, changed them.
         let undoes_all = limits.only.is_some() && (strategy.has_git() || is_without) && !mine;
         let is_meant = |path: &[u8]| undoes_all || limits.covers(path);
         let mut open: Vec<(PathText, String)> = Vec::new();
@@ -306,7 +307,7 @@ impl Workspace<'_> {
                 continue;
             }
             let (here, there) = (here.find(&path)?, there.find(&path)?);
-            // A gap of then that both hold by now was compared: it was read for this restore.
+            // A path that the target left out and both trees hold by now was read for this restore, and so it was compared.
             if [&here, &there].into_iter().flatten().any(|state| !state.is_content()) {
                 open.push((PathText(path), reason));
             }
@@ -318,7 +319,7 @@ impl Workspace<'_> {
         for path in shot.captured.nested_git.iter().filter(|path| nested(path)) {
             open.push((PathText(path.clone()), NESTED.to_owned()));
         }
-        // Rules hide far more than is listed; what the caller named is told of all the same.
+        // Rules hide far more than is listed, but a path that the caller named is always reported.
         for (path, reason) in passed {
             if !plan.skipped.iter().chain(&open).any(|(listed, _)| listed.0 == path) {
                 open.push((PathText(path), reason));
@@ -373,14 +374,14 @@ impl Workspace<'_> {
         let warning = |step: &plan::Step| Warning {
             code: "database_in_use",
             message: format!(
-                "a program has the database {} open now: unless it is ended first, the database stays as it is and the real call ends with exit 4",
+                "a program has the database {} open now: unless it is ended first, the database is not restored and the real call ends with exit 4",
                 String::from_utf8_lossy(&step.path.0)
             ),
         };
         Ok(open.map(warning).collect())
     }
 
-    /// Whether the target holds a path that the plan leaves as it is.
+    /// Whether the target holds a path that the plan does not restore.
     pub(super) fn lacks_any(&self, target: &Checkpoint, plan: &Plan) -> Result<bool> {
         for (path, _) in &plan.skipped {
             if diff::find(&self.objects, &target.tree, &path.0)?.is_some_and(|state| state.is_content()) {

@@ -12,7 +12,7 @@ use super::request::{Request, Watch};
 use super::restore;
 use super::settled::unless_interrupted;
 
-/// So many are compared with the tree; each takes a look at it.
+/// The most checkpoints that are compared with the tree: each comparison reads the tree again.
 const COMPARED: usize = 20;
 
 /// The newest checkpoint of the caller's working tree that the tree, or git's state, differs from. Where the tree is as the last restore

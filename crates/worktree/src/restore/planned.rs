@@ -1,4 +1,4 @@
-//! The plan of a restore: as it is kept, and what names it.
+//! The plan of a restore: how it is stored, and the hash that names it.
 
 use std::collections::BTreeSet;
 

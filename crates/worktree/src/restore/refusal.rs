@@ -26,7 +26,7 @@ pub fn refused(report: &Report) -> Diagnosis {
     .detail("conflicts", listed)
 }
 
-/// Errors: always `plan_changed`.
+/// The refusal of `--expect-plan` when the plan is another one by now: always `plan_changed`, with the new hash.
 pub(super) fn plan_changed(report: &Report) -> Diagnosis {
     Diagnosis::new(Code::PlanChanged, "The tree changed since the plan was made. Nothing was changed.")
         .hint("see the new plan: --dry-run")

@@ -29,12 +29,12 @@ ic_base::words! {
     }
 }
 
-/// How far a restore is, for whoever watches it from another thread.
+/// How far a restore is, to be read from another thread.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// Looking at the tree.
+    /// The capture before and after the restore.
     pub capture: Progress,
-    /// Changing it.
+    /// The steps that change files.
     pub apply: ApplyProgress,
     /// Set from elsewhere. What is restored is restored wholly; a rollback over several layers begins no further step.
     pub interrupted: Arc<AtomicBool>,
@@ -43,7 +43,7 @@ pub struct Watch {
 /// What is to be restored, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Request<'a> {
-    /// Which checkpoint.
+    /// The checkpoint to restore; by default the newest that no restore made.
     pub which: Which<'a>,
     /// Which parts; `None`: files and git where git was recorded, else files.
     pub strategy: Option<Strategy>,
@@ -61,7 +61,7 @@ pub struct Request<'a> {
     pub into: bool,
     /// The whole tree is compared with the checkpoint after the restore, and not only what it changed.
     pub compares_all: bool,
-    /// Others may work in the tree meanwhile: only paths of one piece of work change.
+    /// Others may work in the tree during the restore: only paths of one piece of work change.
     pub beside_others: bool,
     /// The plan must be this one.
     pub expect_plan: Option<&'a str>,
@@ -70,9 +70,9 @@ pub struct Request<'a> {
 /// A path that others changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// From the root.
+    /// The path from the root of the working tree.
     pub path: PathText,
-    /// Who, or when.
+    /// For people: which run recorded the path, or when it was changed.
     pub reason: String,
 }
 
@@ -87,7 +87,7 @@ impl Report {
         self.lacks_any || !self.plan.left_changed.is_empty()
     }
 
-    /// Takes paths that something else restored off what stays.
+    /// Removes paths that another step restored from the list of what stays.
     pub fn forget_left(&mut self, is_restored: impl Fn(&PathText) -> bool) {
         self.parts_left.retain(|path| !is_restored(path));
         self.plan.left_changed.retain(|path| !is_restored(path));
@@ -110,7 +110,7 @@ pub struct Report {
     pub restored_id: Option<CheckpointId>,
     /// Whether nothing was to be changed.
     pub dry_run: bool,
-    /// Which parts.
+    /// Whether files, git's state or both were restored.
     pub strategy: Strategy,
     /// What became of it.
     pub status: Status,
@@ -120,13 +120,13 @@ pub struct Report {
     pub git: Option<GitRestore>,
     /// Names the plan: the same for the same changes.
     pub plan_hash: String,
-    /// What others changed.
+    /// Paths that others changed since the target, as far as they are undecided.
     pub conflicts: Vec<Conflict>,
     /// What the real call would answer instead of restoring, with the same flags; only of a dry run.
     pub refusal: Option<Diagnosis>,
     /// Paths that could not be changed, and why.
     pub failed: Vec<(PathText, String)>,
-    /// Paths that nobody can compare with the checkpoint, because it or the tree as it was looked at has no content of them; and why.
+    /// Paths that cannot be compared with the checkpoint, because it or the capture of the tree has no content of them; and why.
     pub not_compared: Vec<(PathText, String)>,
     /// What is not as the checkpoint has it, after the restore, though nothing above says so; and why. Git's state is named `.git`.
     pub differs: Vec<(PathText, String)>,
@@ -135,7 +135,7 @@ pub struct Report {
     pub work_trees: Vec<(PathText, String)>,
     /// Repositories of which files go back and history stays, with the command that moves it: a call that leaves any ends with exit 4.
     pub repositories: Vec<(PathText, String)>,
-    /// A path that the checkpoint holds, or that changed since, stays as it is: `plan.skipped` names it.
+    /// Whether a path that the checkpoint holds, or that changed since, was not restored: `plan.skipped` names it.
     pub lacks_any: bool,
     /// Nothing was left out by paths, by owner or by what an earlier restore changed.
     pub is_whole: bool,

@@ -55,7 +55,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// One of a rollback, or of its way back.
+    /// The restore of a rollback, or of its undo.
     pub(super) fn of(kind: Kind, target: Checkpoint, limits: Limits) -> Self {
         Self {
             kind,
@@ -107,7 +107,7 @@ pub(super) fn run_held(
     request: &Request<'_>,
     watch: &Watch,
 ) -> Result<Report> {
-    // Whoever pruned while this waited for its turn took the content along: nothing is damaged then.
+    // Read again under the lock: a prune while this waited removes the content, and that is no damage.
     require_kept(&workspace.kernel.read(|snapshot| record::get(snapshot, &task.target.id))?)?;
     if !request.dry_run {
         return carry(workspace, task, request, watch);
@@ -121,13 +121,14 @@ pub(super) fn run_held(
     Ok(report)
 }
 
-/// Errors: `work_running`.
+/// Errors: `work_running` if a worker or an open tool call could overwrite what is restored, unless the request allows them.
 pub(super) fn require_nobody_works(
     workspace: &Workspace<'_>,
     task: &Task,
     request: &Request<'_>,
 ) -> Result<()> {
-    // What others do meanwhile stays where only the paths of one work change, and each of those is looked at again as it changes.
+    // The undo of one piece of work may run beside others: it changes only that work's paths, and compares each again just before the
+    // change.
     if request.force.workers || request.beside_others {
         return Ok(());
     }
@@ -142,7 +143,7 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(plan_changed(&report));
     }
-    // Asked once for both: a preview must not end otherwise than the deed.
+    // Decided here for both: a preview must not end otherwise than the real call.
     let refusal = (!report.conflicts.is_empty() && !request.force.files).then(|| refused(&report));
     if request.dry_run {
         workspace.close(open)?;
@@ -167,7 +168,8 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
     // To tie or cut a name changes the inode that its other names have too.
     let is_usual = shot.captured.unsettled.is_empty() && shot.captured.links.is_empty();
     let is_tied = report.plan.steps.iter().any(|step| step.link.is_some());
-    // A rollback compares all of the tree with its target: what others write meanwhile is not restored, and has to be said.
+    // A rollback compares the whole tree with its target afterwards: what others wrote during the restore was not restored, and is
+    // reported.
     let touched = touched(&report.plan).filter(|_| is_usual && !is_tied && !request.compares_all);
     let done = workspace.carry_out(
         &restore_id,
@@ -186,7 +188,7 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
     Ok(report)
 }
 
-/// What the restore would do, over a picture of the tree as it is.
+/// What the restore would do to the current tree, with the capture that this is based on.
 fn plan_report<'w>(
     workspace: &'w Workspace<'_>,
     task: Task,
@@ -379,7 +381,7 @@ impl Workspace<'_> {
                 plan,
             };
             journal::prepare(tx, now, &new)?;
-            // On record before the first write: whoever comes after a death applies the same plan again.
+            // Recorded before the first write: if this process dies, the next call applies the same plan again.
             journal::begin(tx, now, &restore_id)
         })?;
         Ok((restore_id, shot))

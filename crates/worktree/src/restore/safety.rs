@@ -1,4 +1,4 @@
-//! What stands against a restore: living workers, and what somebody else changed.
+//! What refuses a restore: living workers, and what others changed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,8 +23,8 @@ use super::request::Conflict;
 const LONGEST_CALL: Duration = Duration::from_mins(10);
 
 impl Workspace<'_> {
-    /// Errors: `work_running`, naming the dispatches of this root that are not completed and whose processes live: what was cancelled writes
-    /// on until its process ends. The caller's own is none, and neither is one whose process the caller descends from.
+    /// Errors: `work_running`, naming the dispatches of this root that are not completed and whose processes live: what was cancelled
+    /// writes on until its process ends. The caller's own is none, and neither is one whose process the caller descends from.
     pub fn require_no_workers(&self) -> Result<()> {
         let working = self.kernel.read(|snapshot| {
             let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.id);
@@ -42,7 +42,7 @@ impl Workspace<'_> {
             let status = d.status.as_str();
             json!({ "id": d.id.as_str(), "name": d.work.name, "pid": d.pid(), "status": status })
         };
-        // Of one that was called off, nobody expects that it works on.
+        // The message says that the dispatch has ended in the record: a reader would not expect its process to live.
         let though = match first.status {
             DispatchStatus::Pending | DispatchStatus::Running => String::new(),
             ended => format!(" though it is {}", ended.as_str()),
@@ -94,7 +94,7 @@ impl Workspace<'_> {
         .detail("calls", others.iter().map(named).collect::<Vec<_>>()))
     }
 
-    /// Paths that differ from the target because somebody else changed them.
+    /// Paths that differ from the target because others changed them.
     pub(super) fn conflicts(
         &self,
         target: &Checkpoint,
@@ -128,7 +128,8 @@ impl Workspace<'_> {
             .collect())
     }
 
-    /// The newest checkpoint, if work had ended when it was taken: a restore after such a one leaves a tree in which nobody works either.
+    /// The newest checkpoint, if work had ended when it was taken. A restore after such a checkpoint leaves a tree in which no work runs
+    /// either.
     fn settled(&self, newest: Checkpoint, until: Seq) -> Result<Option<Checkpoint>> {
         if newest.settled {
             return Ok(Some(newest));
@@ -163,7 +164,7 @@ impl Workspace<'_> {
         Ok(stretches)
     }
 
-    /// What other runs recorded in this root since the target was taken; empty when nobody knows whose the target is.
+    /// What other runs recorded in this root since the target was taken; empty if it is not known to which run the target belongs.
     fn recorded_by_others(&self, target: &Checkpoint) -> Result<BTreeMap<Vec<u8>, String>> {
         self.kernel.read(|snapshot| {
             let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.run_id);

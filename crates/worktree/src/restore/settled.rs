@@ -63,7 +63,8 @@ pub fn way_back(restore: &Restore) -> &'static str {
     }
 }
 
-/// Does what follows after a restore that was `settled` first, and says so: a refusal that wrote nothing leaves another tree all the same.
+/// Runs `then` after a restore that was `settled` first, and reports that one in any case: even if `then` is refused and writes nothing,
+/// the tree has changed.
 pub(super) fn also_settled(
     settled: Option<Warning>,
     then: impl FnOnce() -> Result<Report>,

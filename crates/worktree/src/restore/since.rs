@@ -75,7 +75,7 @@ pub fn changed_since(
     Ok(changed)
 }
 
-/// Whether the index is none of these, the last of which another one left: where they all have the same it stays as it is.
+/// Whether the index differs from all of these states. If they all have the same index, no restore changed it, and it is not compared.
 fn is_staged_since(known: &[Known], here: Option<&GitState>) -> bool {
     let indexes: BTreeSet<Hash> =
         known.iter().filter_map(|state| state.git.as_ref()).map(|git| git.index.0).collect();
@@ -114,8 +114,8 @@ fn is_same_place(a: Option<&GitState>, b: Option<&GitState>) -> bool {
 }
 
 impl Workspace<'_> {
-    /// The paths of a restore at which the tree that it left holds what it neither found there nor was to leave: others wrote it after it was
-    /// interrupted, and it was left alone. A database is another file once its log is in it.
+    /// The paths of a restore at which the tree that it left holds what it neither found there nor was to leave: others wrote it after it
+    /// was interrupted, and it was left alone. A database is another file once its log is in it.
     pub(super) fn of_others_in(&self, restore: &Restore, left: &Hash) -> Result<BTreeSet<Vec<u8>>> {
         let plan = planned::read_plan(self, restore)?;
         let is_of_database =

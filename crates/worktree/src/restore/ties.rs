@@ -63,7 +63,7 @@ impl Workspace<'_> {
         for path in &shot.captured.linked_outside {
             if plan.steps.iter().any(|step| step.path.0 == *path) {
                 let what =
-                    "it is the same file as a name outside of the tree, which stays as it is".to_owned();
+                    "it is the same file as a name outside of the tree, which is not changed".to_owned();
                 plan.not_kept.push((PathText(path.clone()), what));
             }
         }

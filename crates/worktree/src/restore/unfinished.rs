@@ -20,15 +20,15 @@ use super::super::workspace::Workspace;
 struct Locks {
     /// All that there are.
     all: Vec<PathBuf>,
-    /// Those that nobody holds.
+    /// Those that no process holds, so that they can be removed.
     left: Vec<LeftLock>,
-    /// One that stays.
+    /// The lock that must stay, because a git process may hold it.
     standing: Option<StandingLock>,
 }
 
 impl Workspace<'_> {
     /// What is left to do about git after an interruption: nothing, once it is where the restore was to take it; and
-    /// nothing either if somebody has moved it since. Locks that its git left, and that nobody holds, are removed.
+    /// nothing either if others have moved it since. Locks that its git left, and that no process holds, are removed.
     pub(super) fn settle_git(&self, restore: &Restore, target: &Checkpoint) -> Result<Option<GitRestore>> {
         if !restore.strategy.has_git() {
             return Ok(None);
@@ -87,7 +87,7 @@ impl Workspace<'_> {
         let wanted = self.wanted_git(target, before, None)?;
         let plan = git::moves(&wanted.target, before);
         let all = git::locks_of(&self.root, restore.id.as_str(), Some(&plan));
-        // One that was only prepared has called no git that moves anything.
+        // A restore that was only prepared has started no git that takes locks: a lock there is another process's.
         let has_begun = restore.progress == journal::Progress::Applying;
         let begun = has_begun.then(|| (restore.created_at, self.kernel.context.now()));
         Ok(match git::left_locks(&self.root, &all, begun) {

@@ -82,8 +82,8 @@ impl Back {
     }
 }
 
-/// The paths that stay, each with all below it, where conflicts are decided for others. What only has no place to come back into is no path of
-/// the plan, and keeps nothing below it.
+/// The paths that stay, each with all below it, where conflicts are decided for others. What only has no place to come back into is no path
+/// of the plan, and keeps nothing below it.
 pub(super) fn kept(conflicts: &[Conflict], differences: &[Difference]) -> Vec<Vec<u8>> {
     let planned: HashSet<&Vec<u8>> = differences.iter().map(|difference| &difference.path).collect();
     conflicts.iter().map(|conflict| conflict.path.0.clone()).filter(|path| planned.contains(path)).collect()
@@ -92,7 +92,7 @@ pub(super) fn kept(conflicts: &[Conflict], differences: &[Difference]) -> Vec<Ve
 /// What of a plan is still open.
 #[derive(Default)]
 pub(super) struct Rest {
-    /// The undecided conflicts.
+    /// The conflicts that neither `--force` nor `--keep-theirs` decided.
     pub(super) conflicts: Vec<Conflict>,
     /// The merged texts that the plan needs.
     pub(super) texts: Vec<Vec<u8>>,

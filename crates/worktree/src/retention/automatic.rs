@@ -24,10 +24,10 @@ use crate::workspace::{Settings, Warning, Workspace, root_of};
 /// Sweeps happen at most this often, and looks at rows no more often than they must.
 const EVERY: Duration = Duration::from_hours(1);
 
-/// So many kept rows are read in a call: about 2 ms. What is beyond that is left to the sweep.
+/// The most kept rows that a call reads: about 2 ms. If there are more, the sweep prunes them.
 const MANY: usize = 500;
 
-/// So many rows are pruned in a call: about 1 ms.
+/// The most rows that a call prunes: about 1 ms.
 const FEW: usize = 32;
 
 /// Prunes what the configuration does not keep, after a checkpoint is committed; what goes wrong is a warning. It never waits.
@@ -38,7 +38,7 @@ pub fn tidy(kernel: &Kernel, settings: &Settings, project_dir: &Path) -> Option<
     if is_known && is_looked(&objects, &settings.retention) {
         return None;
     }
-    // Whoever captures or writes now comes first: there will be another time.
+    // No waiting: a process that captures or writes now comes first, and a later call prunes.
     let settings = Settings { busy_timeout: Duration::ZERO, ..settings.clone() };
     let tidied = kernel.ledger.at_once(|| {
         let workspace = Workspace::open(kernel, root_of(project_dir), &settings)?;
@@ -79,11 +79,12 @@ fn prune_rows(workspace: &Workspace<'_>, configured: &Retention) -> Result<()> {
     }
     let (chosen, rest) = old.split_at(old.len().min(FEW));
     if !chosen.is_empty() {
-        // First: a call that dies here sweeps once for nothing, and never leaves content that no sweep looks for.
+        // Before the rows: a call that dies in between causes one needless sweep. The other way round, content would be left that no sweep
+                // looks for.
         touch(&workspace.stamp("unswept"))?;
         workspace.kernel.write(|tx, now| {
             for checkpoint in chosen {
-                // The one before it in this very list may have changed whom it follows.
+                // Read again: pruning an earlier one of this list may have changed this one's parent.
                 let checkpoint = record::get(tx, &checkpoint.id)?;
                 record::prune(tx, now, &checkpoint, "retention")?;
             }
@@ -94,13 +95,13 @@ fn prune_rows(workspace: &Workspace<'_>, configured: &Retention) -> Result<()> {
     if rest.is_empty() { touch(&looked) } else { Ok(()) }
 }
 
-/// Whether the content of pruned checkpoints waits to be swept, and nobody swept within the hour. No store is opened for it.
+/// Whether the content of pruned checkpoints waits to be swept, and no sweep began within the hour. No store is opened for it.
 pub fn is_sweep_due(kernel: &Kernel) -> bool {
     let objects = objects_path(kernel.ledger.path());
     stamp(&objects, "unswept").exists() && !is_younger(&stamp(&objects, "pruned"), EVERY)
 }
 
-/// Whether the content of pruned checkpoints is to be swept now; whoever is told so makes the sweep: nobody else is told within the hour.
+/// Claims the sweep that is due: a caller that gets `true` has to make it, and no other caller gets `true` within the hour.
 ///
 /// Errors: `io_error` where the claim cannot be written.
 pub fn claim_sweep(workspace: &Workspace<'_>) -> Result<bool> {
@@ -123,15 +124,15 @@ pub fn sweep(workspace: &Workspace<'_>, configured: &Retention) -> Result<Pruned
         Some(max_size) => swept.and_then(|swept| shrink(workspace, &request, max_size, swept)),
         None => swept,
     };
-    // A sweep that dies is made again; and so is one beside which another call pruned.
+    // The note stays if the sweep failed, or if another call pruned during it: then the next sweep is due.
     if swept.is_ok() && when(&unswept) == noted {
         let _ = fs::remove_file(&unswept);
     }
     swept
 }
 
-/// Keeps a budget: prunes the oldest that may go, whatever their age, a quarter of them at a time. Checkpoints share most of their content,
-/// so what one gives back shows only once it is gone; and more than must go is not to go.
+/// Keeps the store below a size: prunes the oldest checkpoints that may go, whatever their age, a quarter of them at a time. Checkpoints
+/// share most of their content, so the freed space shows only after a step, and no more than needed should go.
 fn shrink(workspace: &Workspace<'_>, request: &Request, max_size: u64, swept: Pruned) -> Result<Pruned> {
     let mut last = swept;
     while workspace.objects.file_size() > max_size {

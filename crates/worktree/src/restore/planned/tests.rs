@@ -48,7 +48,7 @@ fn named(plan: &Plan, git: Option<&GitPlan>, target: &str) -> String {
     hash_of(plan, git, &CheckpointId::from_ledger(target.to_owned())).unwrap()
 }
 
-/// Whoever holds the hash of a preview may give it to a later build: a change of this text breaks that, and must be meant.
+/// A caller may give the hash of a preview to a later build: a change of this text breaks that, and must be meant.
 #[test]
 fn the_hash_of_a_plan_is_the_same_in_every_build() {
     assert_eq!(
