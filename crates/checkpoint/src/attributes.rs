@@ -1,9 +1,8 @@
 //! What a file or directory has beside its content and its permission bits: owner and group, extended attributes, and POSIX ACLs
 //! and file capabilities, which are extended attributes too.
 //!
-//! Most files have nothing of it: they belong to whom the root directory belongs, and say nothing. An owner is therefore kept only
-//! where it is another one than the root's. So a usual tree has the same name whoever it belongs to, and a copy of it that
-//! another user owns is no change.
+//! Most files have none of these, and the same owner as the root directory. So an owner is kept only where it differs from the
+//! root's: a usual tree then has the same hash for every user, and a copy of it that another user owns is no change.
 
 use std::ffi::CStr;
 
@@ -18,7 +17,7 @@ use crate::tree::{Reader, put_bytes, put_number};
 pub struct Owner {
     /// The uid, as the file system shows it.
     pub user: u32,
-    /// The gid.
+    /// The gid, as the file system shows it.
     pub group: u32,
 }
 
@@ -196,7 +195,7 @@ pub(crate) fn gather(
     extended
 }
 
-/// What of the wanted attributes is not there.
+/// A sentence about the wanted attributes that a file does not have after a restore.
 pub fn missing(wanted: &Attributes, has: &Attributes) -> String {
     let is_missing = |one: &&(Vec<u8>, Vec<u8>)| !has.extended.contains(one);
     let extended = wanted.extended.iter().filter(is_missing).cloned().collect();

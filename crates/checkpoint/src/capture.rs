@@ -1,7 +1,7 @@
 //! Capturing a working tree: the whole of it, reading only what changed.
 //!
 //! Every directory is looked at through a handle of its own, and every name is compared with the stat cache of the last
-//! capture. Names that are passed over are entries too, so that a tree tells what it saw from what it did not look at.
+//! capture. Names that are left out are entries too, so that a tree tells an absent name from one that was not looked at.
 
 mod cache;
 mod cache_file;
@@ -109,12 +109,12 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Keeps it where `is_stored`: of what a look found, the store may lack something. The next capture would believe that it is there.
+    /// Keeps it if `is_stored`. After a look the store may lack content, and the next capture would believe that it is there.
     pub fn keep_if(self, is_stored: bool) -> Result<()> {
         if is_stored { self.keep() } else { Ok(()) }
     }
 
-    /// Keeps it. Before the content is durable, the next capture would believe in content that a crash took.
+    /// Keeps it; to be called once the content is durable. Earlier, a crash could lose content that the next capture believes in.
     pub fn keep(self) -> Result<()> {
         self.news.map_or(Ok(()), |(file, update)| file.save(&update))?;
         unfinished::forget(&self.unfinished);
@@ -233,7 +233,7 @@ fn add_doubts(sources: &mut Sources, index: &mut IndexSeen, rules: &rules::Rules
     sources.doubts.extend(compare::differences(root, &rules.judged()));
 }
 
-/// What tells the owner of a root: where it has another one, every other file has to be told apart from it anew.
+/// A number for the owner of a root. If the root gets another owner, each file's owner has to be compared with it again.
 fn owner_number(owner: Owner) -> u64 {
     u64::from(owner.user) << 32 | u64::from(owner.group)
 }
@@ -268,7 +268,7 @@ fn open_root(root: &Path) -> Result<(rustix::fd::OwnedFd, Owner)> {
     opened.map_err(io::Error::from).while_doing(|| reading(root))
 }
 
-/// Whether a capture of `root` passes over the file at `path` because a rule ignores it, whether it is there or not.
+/// Whether a capture of `root` leaves out the file at `path` because a rule ignores it; the file need not be there.
 ///
 /// Errors: `invalid_config` if a pattern of the configuration is not one; `io_error` where the store cannot be written.
 pub fn is_ignored(objects: &Objects, root: &Path, options: &Options, path: &[u8]) -> Result<bool> {

@@ -13,7 +13,7 @@ const READ: u32 = 0o400;
 const LOOK: u32 = 0o500;
 const BITS: u32 = 0o7777;
 
-/// What was closed, and is open as long as this lives.
+/// A file or directory that was closed, and is open while this lives.
 #[derive(Debug)]
 pub(crate) struct Opened {
     handle: OwnedFd,

@@ -15,7 +15,7 @@ use crate::tree::{Entry, Groups, Node, Reason, Tree};
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// A regular file.
+    /// A regular file, with the content that the store has under its hash.
     File {
         /// The SHA-256 of its content.
         hash: Hash,
@@ -37,7 +37,7 @@ pub enum State {
         /// Nothing was in it.
         is_empty: bool,
     },
-    /// A name that was passed over.
+    /// A name that was left out, and why.
     Passed(Reason),
 }
 
@@ -63,9 +63,9 @@ ic_base::words! {
     /// What kind of change a difference is, for people.
     #[derive(PartialOrd, Ord)]
     pub enum Change {
-        /// There was nothing.
+        /// Nothing was at the path before.
         Added = "added",
-        /// Other content.
+        /// The file has other content, or the link another target.
         Modified = "modified",
         /// There is nothing any more.
         Deleted = "deleted",
@@ -86,7 +86,7 @@ impl Difference {
     }
 
     /// The change that people are shown; `None` for what only serves a restore: a directory that appears with what is in
-    /// it, a name that is passed over on one of both sides.
+    /// it, or a name that one side left out.
     pub fn change(&self) -> Option<Change> {
         use State as S;
         let shown =
@@ -121,8 +121,8 @@ impl Difference {
 
 /// Gives every difference between two trees to `visit`, a directory before what is in it, in byte order of names.
 ///
-/// `None` is the tree with nothing in it. What lies below a name that one of the two passed over is not looked into: whether
-/// it was there is not known. Errors: `corrupt` if a directory is damaged.
+/// `None` is the tree with nothing in it. Nothing is compared below a name that one of the two left out: it is not known what
+/// was there. Errors: `corrupt` if a directory is damaged.
 pub fn diff(
     objects: &Objects,
     before: Option<&Hash>,
@@ -132,7 +132,7 @@ pub fn diff(
     compare(objects, before, after, false, visit)
 }
 
-/// As [`diff`], and into what one of the two passed over: what the other one holds there stands alone.
+/// As [`diff`], and also below names that one of the two left out: there, the other one's entries count as added or deleted.
 pub fn diff_into_hidden(
     objects: &Objects,
     before: &Hash,
@@ -188,7 +188,7 @@ fn own(tree: Option<&Tree>) -> Option<(u32, &Attributes)> {
 
 struct Differ<'d> {
     objects: &'d Objects,
-    /// Other work trees: what older checkpoints hold of them is read as passed over.
+    /// Other work trees: what older checkpoints hold of them is read as left out.
     places: Option<Arc<Places>>,
     into_hidden: bool,
     /// Paths that are one file with other paths than before.
@@ -340,7 +340,7 @@ impl<'o> Finder<'o> {
                     return Ok(state);
                 }
                 (Some(below), _) => self.way.push((part.to_vec(), below)),
-                // What lies inside of a name that was passed over is not known.
+                // What lies below a name that was left out is not known.
                 (None, Some(Node::Passed(reason))) => return Ok(Some(State::Passed(*reason))),
                 (None, _) => return Ok(None),
             }

@@ -2,8 +2,8 @@
 //!
 //! Everything goes through the `git` program, which knows the user's configuration and every form that a repository can
 //! have. What no ref reaches (staged content, stashes), the last commits before the first checkpoint, and every commit made
-//! since is kept in packs in our own store, because git may collect it. History before that, and what remotes have, is
-//! taken to last.
+//! since is kept in packs in our own store, because git may collect it. Older history, and what remotes have, is not kept: it is
+//! assumed to stay.
 
 mod checkout;
 mod commits;

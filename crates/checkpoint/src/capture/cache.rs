@@ -188,9 +188,9 @@ impl Header {
 /// What becomes of the file.
 #[derive(Debug)]
 pub(crate) enum Update {
-    /// It is replaced.
+    /// The file is replaced by these bytes.
     Whole(Vec<u8>),
-    /// It is gone on after, if its header still is `before`.
+    /// The file is continued, if its header still is `before`.
     After {
         before: Vec<u8>,
         /// The new records, where the file ended.
@@ -199,7 +199,7 @@ pub(crate) enum Update {
     },
 }
 
-/// So many bytes of old records are not worth writing all anew.
+/// With fewer bytes of old records, it is not worth to write all records again.
 const WORTH_COMPACTING: u64 = 64 << 10;
 
 impl Cache {
@@ -270,7 +270,7 @@ impl Lying<'_> {
     }
 }
 
-/// Attributes in their byte form. They become part of a directory's object as they stand here, so they are looked at here.
+/// Attributes in their byte form. They become part of a directory's object unchanged, so they are checked here.
 fn attributes<'c>(reader: &mut Reader<'c>) -> Option<Cow<'c, [u8]>> {
     let bytes = reader.bytes()?;
     Attributes::of_bytes(bytes).map(|_| Cow::Borrowed(bytes))
@@ -305,7 +305,7 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    /// One that goes on after `old`, or begins anew.
+    /// A maker that continues `old`, or begins a new file.
     pub(crate) fn new(old: Option<&Cache>) -> Self {
         let start = old.map_or(HEADER as u64, |old| old.header.length);
         Self { start, bytes: Vec::new(), living: 0 }

@@ -1,7 +1,7 @@
 //! The stat caches' files: read whole, continued in place, replaced when they are sparse.
 //!
-//! Who continues a file holds its lock alone, who reads it shares it ([`crate::lock`]). Nothing waits for the disk: what a
-//! loss of power tears is seen, and read from the tree again.
+//! A process that continues a file holds its lock alone; readers share it ([`crate::lock`]). Nothing waits for the disk: a record that a
+//! loss of power tore is detected, and its directory is read from the tree again.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -38,7 +38,7 @@ const NEXT: &str = "cache";
 
 /// Where the stat cache of a root lies; with an ending, what else is kept of the root.
 pub(crate) fn beside(objects: &Objects, root: &Path, flush: Flush) -> Result<PathBuf> {
-    // What was trusted without a look at memory maps is not believed where they are looked at.
+    // A cache that trusts files without a look at memory maps must not be used by captures that look at them: it has a name of its own.
     let key = match flush {
         Flush::Never => root_key(&path_from_bytes(&[path_bytes(root), b"\0never"].concat())),
         Flush::Auto | Flush::Always => root_key(root),
@@ -55,8 +55,8 @@ pub(crate) const TOLD: &str = "git";
 /// The ending of the file that is touched to learn the time.
 const CLOCK: &str = "clock";
 
-/// The moment by the clock of the file system, in nanoseconds: a file beside the stat cache `path` is touched for it. Another process may touch
-/// it too: what is read is never later than now.
+/// The moment by the clock of the file system, in nanoseconds: a file beside the stat cache `path` is touched for it. Another process may
+/// touch it too: what is read is never later than now.
 pub(crate) fn moment(path: &Path) -> io::Result<i64> {
     let clock = path.with_extension(CLOCK);
     let file = private::open(&clock, File::options().create(true).truncate(false).write(true))?;
@@ -97,7 +97,7 @@ impl CacheFile {
         moment(&self.path).while_doing(|| "reading the file system's clock".to_owned())
     }
 
-    /// Writes what becomes of the file. Where another capture continued it meanwhile, what that one saw is as good.
+    /// Writes the update. If another capture has continued the file in between, its records are as good, and nothing is written.
     pub(super) fn save(self, update: &Update) -> Result<()> {
         let doing = || format!("writing the stat cache {}", self.path.display());
         match update {
@@ -119,7 +119,7 @@ fn append(path: &Path, patience: Duration, before: &[u8], records: &[u8], header
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
-    // The next capture does without what this one saw, and reads it again.
+    // Not worth waiting for: the next capture reads again what this one saw.
     if !wait(&file, Mode::Exclusive, patience)? {
         return Ok(());
     }
@@ -128,7 +128,7 @@ fn append(path: &Path, patience: Duration, before: &[u8], records: &[u8], header
     if now != before {
         return Ok(());
     }
-    // The header last: until then the file is what it was.
+    // The header last: until it is written, the new records do not count, and a crash leaves the old cache.
     file.write_all_at(records, Cache::length_in(before))?;
     file.write_all_at(header, 0)?;
     drop(FileLock::of(file, held));
@@ -148,7 +148,7 @@ fn tree_of(cache: &Cache) -> Option<Hash> {
 
 /// The trees that stat caches stand for: a capture may name them again without reading them.
 ///
-/// The caller holds the store's lock alone. Who uses a cache holds it shared, so no file needs to be locked here: waiting
+/// The caller holds the store's lock alone. Users of a cache hold that lock shared, so no file needs to be locked here. Waiting
 /// for one would be waiting for a root, while every capture waits for the store.
 pub fn cached_trees(objects: &Objects) -> Vec<Hash> {
     let tree = |path: PathBuf| {

@@ -26,11 +26,11 @@ use crate::tree::join;
 /// Below this many, files are read one after the other.
 const WORTH_SHARING: usize = 8;
 
-/// So many directories that lie in each other are held open, by each thread at most: a process is often allowed 1,024 handles.
+/// How many nested directories each thread holds open at most: a process is often allowed 1,024 handles.
 const HELD: usize = 64;
 
-/// Directories further below are passed over. A system call takes paths half as deep; what is deeper was made by a loop that
-/// a person forgot, and each of its paths is as long as the tree is deep.
+/// Directories further below are left out. A system call takes paths half as deep; a deeper tree was made by a runaway loop, and
+/// each of its paths is as long as the tree is deep.
 const DEEPEST: usize = 4096;
 
 /// What became of entering a directory.
@@ -107,7 +107,7 @@ impl Walk<'_> {
                 .while_doing(|| self.reading(&place.path, b".."))?;
             let back = fstat(&place.fd).ok().map(|stat| (stat.st_dev, stat.st_ino));
             if here != back {
-                // It was moved while it was walked: what its names are now is not known.
+                // The directory was moved during the walk: `..` is another one now, and the names here are not known any more.
                 return Ok((None, place));
             }
             seen.push(Some(entered(visited)));
@@ -151,7 +151,7 @@ impl Walk<'_> {
         if place.depth >= DEEPEST {
             return Ok(Entered::Known(Some(passed(Reason::Deep))));
         }
-        // On record with its repository: it may have lost its `.git`, or be on a disk that is absent.
+        // Its repository has it on record as a work tree, even if its `.git` is lost or its disk is absent.
         if self.places.registered().contains(&path) {
             return Ok(Entered::Known(Some(passed(Reason::WorkTree))));
         }
@@ -159,7 +159,7 @@ impl Walk<'_> {
             return Ok(Entered::Known(Some(entered(Ok(visited)))));
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // Further below, a directory is found again through the one in it, which is closed by then.
+        // Not further below: there the directory is found again through `..` of a child, and is closed in between.
         let closed = if place.depth < HELD { closed::open_directory(&place.fd, name) } else { Ok(None) };
         let mut opened = None;
         let fd = match openat(&place.fd, name, flags, Mode::empty()) {
@@ -191,7 +191,7 @@ impl Walk<'_> {
             )));
         }
         let path = self.root.join(path_from_bytes(&place.path)).join(path_from_bytes(name));
-        // What was touched lately is not trusted anyway.
+        // A file that was touched within two seconds is not trusted anyway, so its maps need not be looked for.
         let may_trust = key.is_settled(self.now);
         let subject = Subject {
             directory: place.fd.as_fd(),

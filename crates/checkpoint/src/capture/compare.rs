@@ -11,7 +11,7 @@ use super::rules::Judged;
 use crate::git::error::GitError;
 use crate::git::program::Git;
 
-/// So many names of a difference are told; of more there is the number.
+/// How many names of a difference are listed; further ones are only counted.
 const TOLD: usize = 5;
 
 /// Sentences about names of which git says otherwise. Names that git cannot be asked about are one of them.
@@ -21,13 +21,13 @@ pub(crate) fn differences(root: &Path, judged: &[Judged]) -> Vec<String> {
     }
     let verdicts = match by_git(root, judged) {
         Ok(verdicts) => verdicts,
-        // Without a git, the checkpoint says that it lacks git's state.
+        // No warning here: without git, the checkpoint already has one that it lacks git's state.
         Err(GitError::NotRun { .. }) => return Vec::new(),
         Err(error) => {
             return vec![format!("git cannot check the ignore rules: {error}")];
         }
     };
-    // Of a name that is gone meanwhile git says nothing that counts.
+    // What git says about a name that was removed since then does not count.
     let is_there = |one: &Judged| root.join(path_from_bytes(&one.path)).symlink_metadata().is_ok();
     let differing = |by_us: bool| {
         let is_one = move |(one, by_git): &(&Judged, &bool)| one.is_ignored == by_us && **by_git != by_us;
@@ -52,11 +52,11 @@ pub(crate) fn differences(root: &Path, judged: &[Judged]) -> Vec<String> {
 /// What git says of each name, by its rules alone.
 fn by_git(root: &Path, judged: &[Judged]) -> Result<Vec<bool>, GitError> {
     const ASK: [&str; 6] = ["check-ignore", "--no-index", "--stdin", "-z", "-v", "-n"];
-    // A colon at the beginning would be an instruction.
+    // With `./`, because git takes a colon at the beginning for pathspec magic.
     let names: Vec<u8> = judged.iter().flat_map(|one| [b"./", one.path.as_slice(), b"\0"].concat()).collect();
     let mut said = Vec::new();
     let write = |mut stdin: ChildStdin| {
-        // What git does not read, it does not answer.
+        // If git ends early, its answer is too short, which is noticed below.
         let _ = stdin.write_all(&names);
     };
     let ended = Git::new(root).converse(&ASK, write, |mut stdout| {
@@ -66,7 +66,7 @@ fn by_git(root: &Path, judged: &[Judged]) -> Result<Vec<bool>, GitError> {
     // Its file, line, pattern and name; without a pattern, none matches.
     let verdict = |of: &[&[u8]]| !of[0].is_empty() && !of[2].starts_with(b"!");
     let verdicts: Vec<bool> = fields.chunks_exact(4).map(verdict).collect();
-    // Git ends with 1 where it ignores none of them: its answer is whole all the same.
+    // Git exits with 1 if it ignores none of them. Its answer is complete anyway, so the length decides and not the status.
     if verdicts.len() == judged.len() {
         Ok(verdicts)
     } else {

@@ -96,9 +96,9 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
             return Ok(Outcome::Gone);
         }
         let Some(before) = state(&file) else { return Ok(Outcome::Unreadable) };
-        // Before it is read: a map that is made from now on leaves its trace.
+        // Asked before the file is read: a map that is made later moves the file's times with its first store.
         let is_mapped = subject.maps.is_some_and(|maps| maps.may_be_stored_to(&file, &before));
-        // As far as a ledger's mark: every database is longer.
+        // 72 bytes reach as far as a ledger's mark; every database is longer.
         let mut head = [0; 72];
         let in_use = subject.way == Way::InUse;
         let has_head = file.read_exact_at(&mut head, 0).is_ok();
@@ -110,7 +110,7 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         if is_one && !has_usual_side_files(subject.path) {
             return Ok(Outcome::Unreadable);
         }
-        // With nothing in its log the file is all of it. A copy of it would have other bytes, and count as a change.
+        // With an empty log the file is the whole database. A copy by SQLite would have other bytes, and count as a change.
         let is_log_empty =
             is_one && in_use && has_write_ahead_log(&head) && !has_content_beside(subject.path);
         if is_one && in_use && has_write_ahead_log(&head) && !is_log_empty {
@@ -132,11 +132,11 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
             writer.put_file(&mut source)
         };
         if source.failed.take().is_some() {
-            // A bad block, or a file system that ended: the tree goes on without it, and says so.
+            // A bad block, or a file system that is gone: the file is left out and reported, and the capture continues.
             return Ok(Outcome::Unreadable);
         }
         let Some((hash, size)) = kept? else { return Ok(Outcome::Purged) };
-        // Between the two looks, as the content is: what is set meanwhile moves the second one.
+        // Read between the two looks at the stat, as the content is: an attribute that is set during the read changes the second one.
         let attributes = attributes_of(&file, subject);
         let Some(after) = state(&file) else { return Ok(Outcome::Unreadable) };
         let stood_still = before == after;

@@ -13,7 +13,7 @@ pub(crate) struct Found {
     pub(crate) counts: Counts,
     pub(crate) skipped: Vec<(Vec<u8>, Reason)>,
     pub(crate) nested_git: Vec<Vec<u8>>,
-    /// Other work trees.
+    /// Directories that are other work trees, by path.
     pub(crate) work_trees: Vec<Vec<u8>>,
     /// Files that changed whenever they were read.
     pub(crate) unsettled: Vec<Vec<u8>>,
@@ -27,7 +27,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Nothing yet; the new cache goes on after `base`.
+    /// Nothing found yet; the new cache continues `base`.
     pub(crate) fn new(base: Option<&Cache>, since: Option<i64>) -> Self {
         Self {
             unseen: Vec::new(),

@@ -1,4 +1,4 @@
-//! Judging the names of one directory: what was seen before, what is passed over, what must be read.
+//! Judging the names of one directory: which are known from the last capture, which are left out, which must be read.
 
 use std::collections::HashSet;
 use std::io;
@@ -166,7 +166,7 @@ impl Looker<'_, '_> {
         }
         let is_forced = |name: &[u8]| rules.is_forced(&join(&self.place.path, name));
         let is_side = |end: &&[u8]| self.is_side_file(name, end);
-        // Whatever its size: what it holds is in the copy of its database.
+        // Before the size is checked: the content of a log is in the copy of its database, so a large one is no gap.
         if self.has_side_files && !is_forced(name) && DATABASE_SIDE_SUFFIXES.iter().any(is_side) {
             return pass(Reason::Database);
         }
@@ -176,7 +176,7 @@ impl Looker<'_, '_> {
         if self.has_side_files {
             let beside = DATABASE_SIDE_SUFFIXES.map(|end| [name, end].concat());
             let beside: Vec<&Vec<u8>> = beside.iter().filter(|side| self.has(side)).collect();
-            // Whoever asks for a log asks for the database that it belongs to: both as they are, or the log would fit neither.
+            // A caller that forces a log gets its database byte by byte too: a copy made by SQLite would not fit the log.
             if beside.iter().any(|side| is_forced(side)) {
                 return Todo::Raw(key);
             }
@@ -204,8 +204,8 @@ impl Looker<'_, '_> {
         is_database(&self.head(database))
     }
 
-    /// Whether a name is that of a store, a lock, a reserve or caches, beside the ledger that it is named after. An old store under a ledger
-    /// that records more would lack what the ledger refers to. Only such names are looked behind.
+    /// Whether a name is that of a store, a lock, a reserve or caches, beside the ledger that it is named after. An old store under a
+    /// ledger that records more would lack what the ledger refers to. Only such names are looked behind.
     fn belongs_to_ledger(&self, name: &[u8]) -> bool {
         let is_ledger = |name: &[u8]| self.has(name) && is_ledger_head(&self.head(name));
         let is_log =

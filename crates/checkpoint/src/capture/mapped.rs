@@ -3,8 +3,8 @@
 //! A store through a shared map moves a file's times once, when its page becomes writable, and not again before the page was
 //! written to disk: up to half a minute in which the file changes and its stat says nothing. So what a process has mapped
 //! when it is read is not trusted: the next capture reads it again, whether that process lives or not. That is enough where
-//! the file system makes a new map's first store move the times. Who maps a file after the look moves them with the first
-//! store, which is then too young to be trusted. What is in the page cache is what `read` sees, so nothing needs the disk.
+//! the file system makes a new map's first store move the times: a process that maps the file after the look moves them with its
+//! first store, and the file is then too young to be trusted. `read` sees the page cache, so nothing has to be written to disk.
 //! docs/adr/0018-memory-maps.md has the figures.
 
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ ic_base::words! {
         Auto = "auto",
         /// By all of these.
         Always = "always",
-        /// Not at all.
+        /// Stores through memory maps are not looked for: a change by one may be missed.
         Never = "never",
     }
 }
@@ -67,10 +67,10 @@ impl Maps {
     }
 
     /// Whether a process has this file mapped, so that it may change without a trace from now on. To be asked before it is read:
-    /// who maps it afterwards moves its times to after the capture's beginning.
+    /// a process that maps it afterwards moves its times to after the capture's beginning.
     pub(crate) fn may_be_stored_to(&self, file: &File, key: &Key) -> bool {
         if self.flush == Flush::Always {
-            // It writes to disk, too.
+            // For its side effect: with `Always`, it also writes the file system to disk.
             self.files();
         }
         match self.writers(file, key) {
@@ -93,7 +93,7 @@ impl Maps {
         self.files().contains(&(key.dev, key.ino))
     }
 
-    /// Whether this file, with the same stat as when it was trusted, may have changed all the same.
+    /// Whether this file may have changed although its stat is the same as when it was trusted.
     pub(crate) fn may_hide_changes(&self, key: &Key) -> bool {
         self.noticing != Some(key.dev) && self.has(key)
     }
@@ -127,7 +127,7 @@ fn mapped(proc: &Path) -> Option<HashSet<(u64, u64)>> {
             continue;
         }
         maps.clear();
-        // A process that ended meanwhile stores nothing any more; one of another user does not let us look.
+        // A process that has ended since stores nothing any more; the maps of another user's process cannot be read.
         let read = File::open(entry.path().join("maps")).and_then(|mut file| file.read_to_end(&mut maps));
         if read.is_ok() {
             maps.split(|byte| *byte == b'\n').filter_map(shared).for_each(|found| add(found, &mut files));

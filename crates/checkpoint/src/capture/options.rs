@@ -11,9 +11,9 @@ use crate::limit::Limit;
 /// What limits a capture.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What is passed over, and what is not.
+    /// Which names are left out, and which are captured although a rule ignores them.
     pub rules: RuleOptions,
-    /// Larger files are passed over, in bytes.
+    /// Files larger than this, in bytes, are left out.
     pub max_file_size: u64,
     /// More files are refused.
     pub max_files: u64,
@@ -26,7 +26,7 @@ pub struct Options {
     pub since: Option<i64>,
     /// The store's directory and the ledger's file: they are never part of a tree.
     pub store: PathBuf,
-    /// See `store`.
+    /// The ledger's file; see `store`.
     pub ledger: PathBuf,
 }
 
@@ -47,7 +47,7 @@ impl Options {
     }
 }
 
-/// How far a capture is, for whoever watches it from another thread.
+/// How far a capture is, to be read from another thread.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Files that were looked at.
@@ -61,11 +61,11 @@ pub struct Progress {
 /// How much a tree holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Regular files.
+    /// Regular files; each name of a file with several names counts.
     pub files: u64,
     /// Directories, the root included.
     pub directories: u64,
-    /// Symbolic links.
+    /// Symbolic links, wherever they lead.
     pub symlinks: u64,
     /// Bytes in the files.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! Which names a capture passes over: ignore rules, unless git tracks the file or the configuration opts it in; secrets.
+//! Which names a capture leaves out: ignored ones, unless git tracks the file or the configuration opts it in; secrets.
 //!
 //! Rules are those of git, read by ourselves ([`patterns`]): `.gitignore` of the directory and of those above it, then
 //! `info/exclude`, then the user's own excludes file; the deepest rule that says anything decides, and inside an ignored
@@ -23,9 +23,9 @@ use crate::objects::hash_of;
 /// What the configuration and the caller say.
 #[derive(Debug, Clone, Default)]
 pub struct RuleOptions {
-    /// Patterns of ignored files that are captured all the same.
+    /// Patterns of files that are captured although a rule ignores them.
     pub include_ignored: Vec<String>,
-    /// Patterns of likely secrets that are captured all the same.
+    /// Patterns of files that are captured although their names look like secrets.
     pub include_secrets: Vec<String>,
     /// Paths that are captured whatever any rule or limit says.
     pub force: BTreeSet<Vec<u8>>,
@@ -39,11 +39,11 @@ const READING: u8 = 1;
 /// What becomes of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is captured.
+    /// The name is captured; of a directory, its content is judged name by name.
     Capture,
     /// A directory that is ignored, though something in it is not.
     Descend,
-    /// It is passed over.
+    /// The name is left out, and with it all that lies below it.
     Ignored,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Rules<'a> {
     is_git: bool,
     tracked: OnceLock<Option<Vec<Vec<u8>>>>,
     fingerprint: u64,
-    /// What the rules said of names that had not been judged before; `None` if nobody asks.
+    /// What the rules said about names that had not been judged before; `None` if no comparison with git is wanted.
     judged: Option<Mutex<Vec<Judged>>>,
 }
 

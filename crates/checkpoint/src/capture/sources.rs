@@ -103,7 +103,7 @@ impl Sources {
     }
 }
 
-/// A number for all that settings depend on but the content of files: git finds files by these.
+/// A number for what settings depend on besides the content of files: the variables and directories by which git finds the files.
 fn place(root: &Path, git: &GitDirs) -> u64 {
     const NAMES: [&str; 5] =
         ["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
@@ -162,7 +162,7 @@ impl Kept {
     fn new(place: u64, known: &rule_settings::Known, now: i64) -> Option<Self> {
         let text = |path: &PathBuf| PathText(path_bytes(path).to_vec());
         let files: Vec<_> = known.files.iter().map(|path| (path, state_of(path))).collect();
-        // What was written within the clock's tick may be written again without a trace.
+        // A file that was written within two seconds may be written again within the same tick, without a change of its stat.
         let is_settled = files.iter().all(|(_, key)| key.is_none_or(|key| key.is_settled(now)));
         (known.is_whole && is_settled).then(|| Self {
             place,
@@ -188,7 +188,7 @@ impl Kept {
         }
     }
 
-    /// Replaces the file whole, so that nobody reads half of it. Where that fails, git is asked again.
+    /// Replaces the file whole, so that no process reads half of it. If that fails, the next capture asks git again.
     fn write(&self, path: &Path) {
         let Some((text, directory)) = serde_json::to_vec(self).ok().zip(path.parent()) else { return };
         let Ok(mut file) = tempfile::NamedTempFile::new_in(directory) else { return };

@@ -13,7 +13,7 @@ pub(crate) fn number_of(bytes: &[u8]) -> u64 {
 
 /// The rules in an open file; none if it is no regular one, or longer than git reads.
 pub(crate) fn rules_in(file: File) -> Option<Vec<u8>> {
-    // Git takes a longer file for a mistake, and heeds none of it.
+    // As git does: it takes a longer file for a mistake, and ignores all its lines.
     const LONGEST: u64 = 100 << 20;
     let mut text = Vec::new();
     file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= LONGEST)?;

@@ -61,7 +61,7 @@ impl IndexSeen {
         Self { state, is_same, tracked }
     }
 
-    /// Git could not say what it tracks: the next capture asks again, what it would ask for depends on more than the index.
+    /// To be called if git could not list what it tracks: the next capture asks again, even if the index is the same.
     pub(crate) fn forget(&mut self) {
         if self.state > NO_INDEX {
             self.state = UNKNOWN;
@@ -85,7 +85,7 @@ fn index_file(git: &GitDirs) -> u64 {
         meta.ctime().cast_unsigned(),
         meta.ctime_nsec().cast_unsigned(),
     ];
-    // None of the small numbers, which say something else.
+    // The highest bit is set, so that it is none of the small numbers, which have other meanings.
     (number_of(&numbers.map(u64::to_le_bytes).concat()) | 1 << 63) & !PATHS
 }
 
@@ -116,7 +116,7 @@ fn tracked_though_ignored(root: &Path, known: Option<Known>) -> Option<Known> {
     }
     let listed = git.ask(&["ls-files", "-z", "-c", "-i", "--exclude-standard"]).ok()??;
     let number = number_of(listed.strip_suffix(b"\0").unwrap_or(&listed));
-    // What changed meanwhile may be what git was asked of, or not.
+    // If the index changed while git ran, it is not known which of the two states git listed: nothing is remembered then.
     let is_same = before != 0 && before == paths();
     let known = Known { paths: if is_same { before } else { 0 }, number };
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = is_same.then(|| (root.to_owned(), known));

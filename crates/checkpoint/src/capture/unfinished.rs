@@ -25,7 +25,7 @@ pub(super) const ENDING: &str = "unfinished";
 /// found by this.
 const MARK: [u8; 8] = *b"\xffic\x00read";
 
-/// So often what was read is written down: no more than that is read again.
+/// The interval in which the files that were read are written down: if this capture is killed, at most so much work is repeated.
 const EVERY: Duration = Duration::from_millis(250);
 
 /// What is known of a file that was read.
@@ -102,7 +102,7 @@ impl Drop for Unfinished {
 
 /// Forgets what is written down: the stat cache has it.
 pub(super) fn forget(path: &Path) {
-    // Mostly there is none. What stays is compared by what tells a file's state, so it misleads nobody.
+    // Most captures have none. A file that stays is harmless: each line counts only for a file whose stat is still the same.
     let _ = std::fs::remove_file(path);
 }
 
@@ -134,7 +134,7 @@ fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 fn line(reader: &mut Reader<'_>) -> Option<(Key, Read)> {
     let key = Key::read(reader)?;
     let (hash, size, attributes) = (reader.hash()?, reader.number()?, reader.bytes()?);
-    // They become part of a directory's object as they stand here.
+    // Checked, because they become part of a directory's object unchanged.
     Attributes::of_bytes(attributes)?;
     Some((key, Read { hash, size, attributes: attributes.to_vec() }))
 }

@@ -67,7 +67,7 @@ pub(crate) struct Visited {
     pub(crate) at: u64,
 }
 
-/// What became of a directory that was to be walked: where it is passed over, why.
+/// The result of walking a directory; the reason, if it is left out.
 pub(super) type Walked = Result<Visited, Reason>;
 
 /// A directory to be walked.
@@ -79,12 +79,12 @@ pub(crate) struct Place {
     pub(super) above: Arc<Level>,
     pub(super) is_ignored: bool,
     pub(super) old: Option<u64>,
-    /// Its owner had closed it to himself, and it is open as long as it is walked.
+    /// Set if its owner had closed it to himself: it is open during the walk, and closed again when this is dropped.
     pub(super) opened: Option<Opened>,
 }
 
 impl Place {
-    /// Its state, with the permission bits that it has while nobody looks into it.
+    /// Its state, with the permission bits that it had before it was opened for the walk.
     pub(super) fn stat(&self) -> rustix::io::Result<Stat> {
         let mut stat = fstat(&self.fd)?;
         if let Some(opened) = &self.opened {
@@ -101,12 +101,12 @@ pub(crate) enum Todo<'c> {
     Read(Key),
     /// A database with a log or journal beside it.
     Database(Key),
-    /// A database as its file is, whatever lies beside it.
+    /// A database byte by byte, whatever lies beside it.
     Raw(Key),
     Enter {
         old: Option<u64>,
         is_ignored: bool,
     },
-    /// It is gone.
+    /// The name is gone since the directory was listed.
     Drop,
 }

@@ -52,10 +52,10 @@ impl Walk<'_> {
         format!("reading {}", self.root.join(path_from_bytes(&join(directory, name))).display())
     }
 
-    /// Walks a directory and all below it; the reason to pass it over for one whose names cannot be read to their end (a list that breaks off
-    /// would be evidence for names that it lacks), and for another work tree.
+        /// Walks a directory and all below it. It is left out, with a reason, if its names cannot be listed to the end, because a list that
+        /// breaks off would prove that the missing names are gone; or if it is another work tree.
     ///
-    /// Its handle is returned too: through it its parent finds back, which may have closed its own (see `carry.rs`).
+    /// Its handle is returned too: a parent that closed its own handle finds back through `..` (see `carry.rs`).
     pub(super) fn visit(&self, place: Place) -> Result<(Walked, OwnedFd)> {
         const UNREADABLE: Walked = Err(Reason::Unreadable);
         self.progress.limit.check()?;
@@ -164,7 +164,7 @@ impl Walk<'_> {
         }
         self.is_changed.store(true, Relaxed);
         if let Some(old) = old {
-            // Whoever captures compares with what was there before.
+            // The caller compares the new tree with the old one next: the old directory need not be read from the store for that.
             self.objects.remember(old.record.hash, &old.record.encode().bytes);
         }
         new.hash = self.writer.put_tree(&new.encode())?;

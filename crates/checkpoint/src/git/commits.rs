@@ -13,9 +13,9 @@ pub struct Commit {
     pub sha: String,
     /// The first line of its message; empty if the repository does not have it.
     pub subject: String,
-    /// Who made it.
-    pub author: String,
-    /// It has several parents.
+        /// The name of its author; empty if the repository does not have it.
+        pub author: String,
+        /// It has several parents.
     pub is_merge: bool,
     /// It is checked out.
     pub is_tip: bool,
@@ -28,9 +28,9 @@ pub struct Commit {
 /// What a commit says of itself, and who has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {
-    /// Who made it.
-    pub author: String,
-    /// The first line of its message.
+        /// The name of its author.
+        pub author: String,
+        /// The first line of its message.
     pub subject: String,
     /// A branch of a remote has it, as far as this repository knows.
     pub is_pushed: bool,
@@ -46,7 +46,7 @@ pub fn commits(root: &Path, shas: &[String]) -> Vec<Commit> {
     shas.iter().filter(is_id).map(|sha| commit(&git, sha, tip.as_deref())).collect()
 }
 
-/// The commits that the second one has and the first one has not, newest first, and no more than so many. What is not known is none.
+/// The commits that `to` has and `from` has not, newest first, at most `at_most`. Empty if git does not know one of both.
 pub fn commits_between(root: &Path, from: &str, to: &str, at_most: usize) -> Vec<String> {
     if ic_store::git_dirs(root).is_none() || from == to {
         return Vec::new();
@@ -106,7 +106,7 @@ pub fn moved_submodules(root: &Path, shas: &[String]) -> BTreeSet<Vec<u8>> {
     if shas.is_empty() || ic_store::git_dirs(root).is_none() {
         return BTreeSet::new();
     }
-    // A commit that is gone by now moved nothing that is checked out.
+    // Missing commits are ignored: a commit that is gone moved nothing that is checked out.
     let look = [
         "log",
         "--no-walk=unsorted",

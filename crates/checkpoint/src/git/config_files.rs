@@ -32,9 +32,9 @@ pub(super) fn expanded(value: &[u8]) -> Option<PathBuf> {
 
 /// What is read off the list of all settings.
 pub(super) struct Found<'l> {
-    /// `core.excludesFile`.
+    /// The value of `core.excludesFile`, not expanded; empty if it is set to nothing.
     pub(super) excludes: Option<&'l [u8]>,
-    /// `core.ignoreCase`.
+    /// Whether `core.ignoreCase` is set.
     pub(super) ignores_case: bool,
     /// Files that say something.
     pub(super) files: BTreeSet<PathBuf>,

@@ -43,7 +43,7 @@ pub(super) struct Stamps {
 pub(super) fn of_repository(root: &Path, dirs: &GitDirs, now: i64) -> Option<Stamps> {
     let mut stamp = Stamp { bytes: vec![READING], now };
     stamp.program(root, dirs)?;
-    // As a link, it would be another ref's file.
+    // A HEAD that is a link would be another ref's file: git is asked instead.
     let head = dirs.git_dir.join("HEAD");
     if fs::symlink_metadata(&head).ok()?.is_symlink() {
         return None;
@@ -198,7 +198,7 @@ impl Stamp {
                 self.bytes.push(b'.');
                 continue;
             }
-            // Git has not made links of refs for long.
+            // Git no longer makes refs that are links: git is asked about such an old form.
             if !kind.is_file() {
                 return None;
             }

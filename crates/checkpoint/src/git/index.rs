@@ -22,7 +22,7 @@ use crate::tree::{Encoded, rarity};
 pub(crate) struct Line<'l> {
     /// `H`, `S` (skip-worktree), `M` (unmerged), ...; small letters: assume-unchanged.
     pub(crate) tag: u8,
-    /// `100644 OID STAGE`.
+    /// Mode, object and stage: `100644 OID STAGE`.
     pub(crate) meta: &'l str,
     pub(crate) path: &'l [u8],
 }
@@ -49,11 +49,11 @@ pub(crate) const SCRATCH: &str = "ic-index-";
 /// The file in such a directory that its restore holds a lock of.
 pub(crate) const OWNER: &str = "owner";
 
-/// A directory without an owner's file is younger than this while its restore makes one, in which nothing is waited for. Programs that wrote
-/// none left only dead ones.
+/// A directory without an owner's file is younger than this while its restore makes one, in which nothing is waited for. Programs that
+/// wrote none left only dead ones.
 const OWNED_AFTER: Duration = Duration::from_mins(1);
 
-/// What killed restores left in a git directory: who is alive holds a lock of the owner's file.
+/// What killed restores left in a git directory: a living restore holds a lock on the owner's file.
 pub(super) fn left_behind(git_dir: &Path) -> Vec<PathBuf> {
     let is_dead = |entry: &std::fs::DirEntry| {
         if !entry.file_name().as_encoded_bytes().starts_with(SCRATCH.as_bytes())
@@ -227,7 +227,7 @@ pub(crate) fn keep(writer: &Writer<'_>, text: Vec<u8>) -> Result<Index> {
     writer.put_tree(&Encoded { bytes: text, entries }).map(Index)
 }
 
-/// The text of an index that was kept. Nothing is written to the store meanwhile: its hundreds of pieces are read in one transaction.
+/// The text of an index that was kept. Its hundreds of pieces are read in one transaction, in which nothing may be written to the store.
 pub(crate) fn read(objects: &Objects, index: Index) -> Result<Arc<[u8]>> {
     let hash: Hash = index.0;
     let read = objects.at_one_moment(|| objects.read_once(&hash));
@@ -271,13 +271,13 @@ fn low(number: u64) -> u32 {
     u32::try_from(number & 0xffff_ffff).unwrap_or_default()
 }
 
-/// Which of these states has the index as it is now; `None`: neither.
+/// Which of these states has the current index; `None`: neither.
 pub(crate) fn found_in<'s>(
     git: &Git<'_>,
     states: [&'s GitState; 2],
     objects: &Objects,
 ) -> Result<Option<&'s GitState>> {
-    // Its name is its hash, so what git works with need not be compared with the text.
+    // An index is stored under the hash of its text: comparing hashes is enough, and the stored text is not read.
     let now = text_of_file(git, |_| ()).map(|text| hash_of(&text));
     if let Some(state) = states.into_iter().find(|state| now == Some(state.index.0)) {
         return Ok(Some(state));

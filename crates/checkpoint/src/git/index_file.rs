@@ -10,7 +10,8 @@ use std::path::Path;
 use ic_store::regular::open_regular;
 use ic_store::{IndexEntries, IndexEntry, LONGEST_GIT_HASH as LONGEST_HASH};
 
-/// Paths that build on one another could take any room: more than so many times the file's length is no usual form.
+/// Paths that build on one another (version 4) could take any amount of memory. An index whose paths together are longer than this many
+/// times its file is left to git.
 const MOST_PATHS: usize = 32;
 
 /// The file's bytes; none where there is no file. `None` if it cannot be read.
@@ -118,8 +119,8 @@ pub(super) fn list(entry: &IndexEntry, text: &mut Vec<u8>) {
     text.push(0);
 }
 
-/// How long an entry's file is as far as git knows, where that alone tells that it changed: git takes one of another length for changed, and
-/// looks into it only where it wrote 0.
+/// How long an entry's file is as far as git knows, where that alone tells that it changed: git takes one of another length for changed,
+/// and looks into it only where it wrote 0.
 pub(super) fn length(entry: &IndexEntry) -> Option<u32> {
     let is_file = matches!(entry.mode, 0o100_644 | 0o100_755);
     let is_compared = is_file && entry.stage() == 0 && !entry.is_assumed() && !entry.is_intended();

@@ -1,4 +1,4 @@
-//! Files that a checkpoint passes over for their size, and whose content git has: in a blob, or beside it in the store of Git LFS.
+//! Files that a checkpoint leaves out for their size, and whose content git has: in a blob, or beside it in the store of Git LFS.
 //!
 //! Git is asked for the raw blob: no filter runs, and nothing is fetched. A blob that is not as long as the file was went through a
 //! filter, so it is not the file's content.
@@ -88,7 +88,7 @@ fn is_written_at(file: &Metadata, (seconds, nanos): (u32, u32)) -> bool {
 /// Errors: `git_failed`, or those of the sink, which then has a part of it.
 pub fn copy_content(root: &Path, content: &GitContent, sink: &mut (dyn Write + Send)) -> Result<bool> {
     let git = Git::new(root);
-    // A partial clone knows the name of a blob that it does not have.
+    // In a partial clone, git may know the name of a blob and not have it: then nothing is copied.
     let Ok(Some(size)) = git.ask(&["cat-file", "-s", &content.oid]) else { return Ok(false) };
     let size = String::from_utf8_lossy(&size).trim().parse::<u64>().unwrap_or(u64::MAX);
     let blob = ["cat-file", "blob", content.oid.as_str()];

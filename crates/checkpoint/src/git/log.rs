@@ -53,7 +53,7 @@ pub fn head_in_files(root: &Path) -> Option<String> {
 /// It reads git's files, as [`head`] does.
 pub fn branch(root: &Path) -> Option<Vec<u8>> {
     const BRANCHES: &[u8] = b"refs/heads/";
-    // What HEAD says where refs are not files: git knows better.
+    // The content of HEAD in a repository whose refs are in tables: only git knows the branch.
     const ELSEWHERE: &[u8] = b"refs/heads/.invalid";
     let dirs = ic_store::git_dirs(root)?;
     let line = read_line(&dirs.git_dir.join("HEAD")).ok()?;
@@ -117,9 +117,9 @@ fn excluding<'o>(oids: impl Iterator<Item = &'o str>) -> String {
 /// A commit that changed a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathCommit {
-    /// Its whole id.
+    /// Its whole id, in hex.
     pub sha: String,
-    /// Who made it.
+    /// The name of its author.
     pub author: String,
     /// When it was made, in seconds since 1970.
     pub seconds: i64,
@@ -127,8 +127,8 @@ pub struct PathCommit {
     pub subject: String,
 }
 
-/// The commits that changed a path (relative to the root), newest first, and no more than so many. Without git, or outside of a repository,
-/// none is known.
+/// The commits that changed a path (relative to the root), newest first, at most `at_most`. Empty without git, or outside of a
+/// repository.
 pub fn commits_of_path(root: &Path, path: &[u8], at_most: usize) -> Vec<PathCommit> {
     use std::os::unix::ffi::OsStrExt;
     if ic_store::git_dirs(root).is_none() {

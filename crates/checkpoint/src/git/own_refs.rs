@@ -38,8 +38,8 @@ pub fn forget(root: &Path, ids: &HashSet<String>) -> Result<usize> {
 
 /// What lists every ref but ours, as arguments of `git for-each-ref`; nothing where all are to be listed.
 ///
-/// Ours can be many, and git reads a file for each. It has no way to leave some out (`--exclude`, of git 2.42, reads them all
-/// the same), so the others are named.
+/// Ours can be many, and git reads a file for each. It has no way to leave some out (`--exclude`, since git 2.42, still reads them
+/// all), so the others are named.
 pub(super) fn patterns_of_others(dirs: &GitDirs) -> Vec<String> {
     let packed = dirs.common_dir.join("packed-refs");
     if !dirs.common_dir.join("refs/ic").is_dir() && !packed.exists() {

@@ -17,7 +17,7 @@ use crate::scratch::Scratch;
 /// How many commits before the first checkpoint are kept, so that amending one of them loses nothing.
 const EARLIER_COMMITS: usize = 50;
 
-/// At most so many bytes of them; a repository of more is taken to last.
+/// The most bytes of them that are kept. A larger history is not kept: it is assumed to stay.
 const EARLIER_BYTES: u64 = 32 << 20;
 
 /// What was recorded before a state.
@@ -119,7 +119,7 @@ fn keep_first(
         let loose: Vec<&str> = loose.into_iter().collect();
         packs.extend(pack(git, &loose, &existing(git, &refs)?, None, writer, left_out)?);
     }
-    // It is more than was promised: where git cannot do it, the checkpoint is made all the same.
+    // Earlier commits are kept as an extra: if git fails here, the checkpoint is made without them.
     packs.extend(keep_earlier(git, state, writer, left_out).unwrap_or_default());
     Ok(packs)
 }

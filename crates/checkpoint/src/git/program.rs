@@ -149,7 +149,7 @@ impl<'r> Git<'r> {
             return Err(over.into());
         }
         match given {
-            // A pipe that was closed says less than whoever closed it.
+            // If git closed the pipe, its own error says more than our failed write.
             Some(Err(error)) if status.success() || error.code() != Code::Io => Err(error.into()),
             _ if status.success() => Ok(()),
             _ => Err(GitError::ended(arguments, status, &said)),
@@ -177,7 +177,7 @@ impl<'r> Git<'r> {
     /// The program in its place, with what is switched off for every command.
     fn call(&self) -> Command {
         let mut command = quiet::command(self.filters);
-        // Whatever the repository's own configuration says about where its work tree is.
+        // Overrides `core.worktree`: the repository must not choose which directory is read and written.
         command.env("GIT_WORK_TREE", self.root);
         let places = [
             ("GIT_DIR", self.repository),
@@ -195,7 +195,7 @@ impl<'r> Git<'r> {
         }
         let listed = settings::names(self.root, || self.call().args(settings::LIST).output())?;
         let named = listed.map_or_else(Named::default, |listed| quiet::named(&listed, self.filters));
-        // Another thread may have listed the same meanwhile.
+        // Another thread may have listed the same names first: its list is used.
         Ok(self.named.get_or_init(|| named))
     }
 }
@@ -207,7 +207,7 @@ fn grouped<'c>(command: &'c mut Command, limit: Option<&Limit>) -> &'c mut Comma
 
 fn read(stream: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // What could not be read is missed by whoever parses it.
+    // An output that cannot be read to its end is too short, and the parser of it fails.
     let _ = stream.map(|mut stream| stream.read_to_end(&mut bytes));
     bytes
 }

@@ -24,13 +24,13 @@ use crate::objects::{Objects, Writer};
 
 /// What is to be taken out.
 pub struct Wanted<'a> {
-    /// The work tree.
+    /// The top of the work tree in which the path is purged.
     pub root: &'a Path,
     /// What its checkpoints have of git's.
     pub states: &'a [GitState],
     /// The packs of all checkpoints.
     pub packs: &'a BTreeSet<Hash>,
-    /// From the root.
+    /// The purged path, from the root; `None` if it lies outside, where no commit has it.
     pub path: Option<&'a [u8]>,
     /// What the path held in checkpoints.
     pub contents: &'a [Hash],
@@ -86,7 +86,7 @@ pub fn find(wanted: &Wanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Resu
         blobs.extend(left::in_history(wanted.root, path)?);
     }
     blobs.extend(room::blobs_of(&git, objects, wanted.contents)?);
-    // Wherever a commit has the same bytes, they are the same secret: no other path keeps them.
+    // The object goes under every path: the same bytes are the same secret.
     let mut blobs = room::only_blobs(&git, blobs)?;
     blobs.retain(|oid| !EMPTY.contains(&oid.as_str()));
     let mut gone = Gone { blobs, packs: BTreeMap::new() };
@@ -145,7 +145,7 @@ pub(super) fn purged_in(git: &Git<'_>, target: &GitState, objects: &Objects) -> 
     let tips = target.own_tips().chain(target.staged.iter().map(String::as_str));
     let there = pack::existing(git, &tips.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>())?;
     let input: String = there.iter().map(|oid| format!("{oid}\n")).collect();
-    // What a ref of the user's reaches is there already, and is not brought back by us.
+    // Objects that the user's own refs reach are there already: the restore does not bring them back.
     let walk = ["rev-list", "--objects", "--missing=print", "--stdin", "--not", "--all"];
     let listed = git.run_with(&walk, input.as_bytes())?;
     let lines = String::from_utf8_lossy(&listed).into_owned();

@@ -70,10 +70,10 @@ pub(super) type Override = (OsString, &'static str);
 /// Where the user has files of settings: with others, git would ignore other files than it does for them.
 const USERS_FILES: [&str; 3] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
 
-/// The program, as it is called for everything.
+/// The program with the settings and the environment of every call.
 pub(super) fn command(filters: Filters) -> Command {
     let mut command = Command::new("git");
-    // Whoever calls from a hook of git's would make it work elsewhere.
+    // A caller that is a hook of git has variables like GIT_DIR set, and git would then work in another repository.
     let is_dropped = |name: &OsStr| {
         name.as_encoded_bytes().starts_with(b"GIT_") && !USERS_FILES.iter().any(|kept| name == *kept)
     };
@@ -95,8 +95,8 @@ pub(super) fn command(filters: Filters) -> Command {
     command
 }
 
-/// The caller's PATH without what is relative in it, if anything is: a directory of the tree that was looked at would give the program,
-/// and whoever wrote the tree would run.
+/// The caller's PATH without its relative directories, if it has any. With them, `git` could be a program in the tree that is looked at,
+/// and its author's code would run.
 fn absolute_path() -> Option<OsString> {
     let path = std::env::var_os("PATH")?;
     let all: Vec<PathBuf> = std::env::split_paths(&path).collect();

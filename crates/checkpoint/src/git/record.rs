@@ -27,7 +27,7 @@ pub enum Asked {
     NotARepository,
     /// There is no `git` program.
     NoGit,
-    /// Its state.
+    /// The state of the repository, read at one moment.
     State(Box<Found>),
 }
 
@@ -77,7 +77,7 @@ pub struct Clean {
 
 /// Asks for the state of git in the work tree whose top is `root`. Nothing is written. Errors: `git_failed`.
 pub fn ask(root: &Path) -> Result<Asked> {
-    // A git command that is still busy after so many is reported instead of waited for.
+    // Another git command that still changes things after this many tries is reported, not waited for.
     const ATTEMPTS: usize = 3;
     let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Asked::NotARepository) };
     let git = Git::new(root);

@@ -1,7 +1,8 @@
-//! What was done to what is checked out, as git's log of HEAD has it: each line names the commit before, the commit after, and what moved it.
+//! What was done to what is checked out, as git's log of HEAD has it: each line names the commit before, the commit after, and what moved
+//! it.
 //!
-//! It tells commits that were made here from those that a switch, a pull or a merge that needed none brought, on whichever branch they are by
-//! now.
+//! It tells commits that were made here from those that a switch, a pull or a merge that needed none brought, on whichever branch they are
+//! by now.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
@@ -17,8 +18,8 @@ pub fn log_size(root: &Path) -> Option<u64> {
     std::fs::metadata(log_of_head(root)?).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
 }
 
-/// The commits that were made in this working tree since its log was so long, oldest first, and are not dropped again. `None`: the log does not
-/// say, because there is none, or because it was written anew.
+/// The commits that were made in this working tree since its log was so long, oldest first, and are not dropped again. `None`: the log does
+/// not say, because there is none, or because it was written anew.
 pub fn committed_since(root: &Path, size: u64) -> Option<Vec<String>> {
     let mut file = open_regular(&log_of_head(root)?).ok()?;
     let now = file.metadata().ok()?.len();
@@ -78,7 +79,7 @@ fn made_by(line: &[u8]) -> Option<String> {
         "commit" | "cherry-pick" | "revert" | "am" => true,
         // Its steps, and neither its start nor its end.
         "rebase" => is_step(deed),
-        // What needed no commit of its own only moved the branch.
+        // A fast-forward only moved the branch, and made no commit.
         "merge" => !what.starts_with("Fast-forward"),
         "pull" => is_step(deed) || what.starts_with("Merge made"),
         _ => false,

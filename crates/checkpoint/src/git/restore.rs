@@ -70,7 +70,7 @@ pub fn plan(
     if !plan.refs.is_empty() || plan.head {
         refuse::branches_elsewhere(&git, root, &dirs, &plan, target)?;
     }
-    // Whether git has all of the target takes a walk: it is looked at once for both.
+    // Both need the target's objects, and finding out whether git has them all takes a walk: it is done once.
     plan.new_commits = pack::with_objects(&git, &dirs.common_dir, target, objects, |git| {
         refuse::purged(git, target, objects)?;
         new_commits(git, &plan, target, current)
@@ -135,8 +135,8 @@ pub fn branches_in_use_elsewhere(root: &Path) -> Result<BTreeSet<String>> {
     Ok(taken.into_iter().map(|(branch, _)| String::from_utf8_lossy(&branch).into_owned()).collect())
 }
 
-/// The state to restore, with the branches that other work trees use left where they are, and the stash entries that were made on them; the
-/// branch that HEAD goes to is not left. `is_way_back`: a restore is undone; the entries that it took off come back, whoever made them.
+/// The state to restore, in which branches that other work trees use do not move, and stash entries that were made on them stay. The
+/// branch that HEAD goes to moves in any case. `is_way_back`: a restore is undone; the entries that it dropped all come back.
 pub fn leaving_others(
     root: &Path,
     target: GitState,
@@ -171,8 +171,8 @@ pub fn leaving_newer(target: GitState, current: &GitState, others: &[Others]) ->
     GitState { refs, ..target }
 }
 
-/// The state to restore, with the tags that come back: those that were removed or moved since and not by others, as far as git has what they
-/// name. Tags that were made since stay. `is_way_back`: a restore is undone, and what it did to tags as well.
+/// The state to restore, with the tags that come back: those that were removed or moved since and not by others, as far as git has what
+/// they name. Tags that were made since stay. `is_way_back`: a restore is undone, and what it did to tags as well.
 pub fn with_tags(
     root: &Path,
     target: GitState,
@@ -217,7 +217,8 @@ pub fn lost_tags(meant: &GitState, wanted: &GitState, others: &[Others]) -> Vec<
     tags.filter(|one| !has(wanted, one) && !is_theirs(one)).map(|(name, _)| name.0.clone()).collect()
 }
 
-/// The state to restore where a restore is undone, which began at `target` and left `left`: what it did not move stays as it is.
+/// The state to restore when a restore is undone that began at `target` and left `left`: what that restore did not move keeps its
+/// current value.
 pub fn leaving_unmoved(target: &GitState, current: &GitState, left: &GitState) -> GitState {
     let mut wanted = target.clone();
     wanted.refs = unmoved(&target.refs, &current.refs, &left.refs);
@@ -327,9 +328,9 @@ fn half_done(error: Diagnosis, done: &[&str]) -> Diagnosis {
     error.hint("git's state is restored in part; repeat the restore to complete it").detail("done", done)
 }
 
-/// Commits that a branch which goes back has and will not have, whatever other branch has them, and those of a branch that goes, of a tag, or
-/// of a detached HEAD, which no branch will have. `git` has the objects of the target: without a commit that git has lost, those before it would
-/// seem to be new.
+/// Commits that a branch which goes back has and will not have, whatever other branch has them, and those of a branch that goes, of a tag,
+/// or of a detached HEAD, which no branch will have. `git` has the objects of the target: without a commit that git has lost, those before
+/// it would seem to be new.
 fn new_commits(git: &Git<'_>, plan: &GitPlan, target: &GitState, current: &GitState) -> Result<Vec<String>> {
     let detached = current.head.as_deref().filter(|_| plan.head && current.head_name().is_none());
     let (back, gone): (Vec<&Moved>, Vec<&Moved>) =

@@ -17,7 +17,7 @@ use super::program::Git;
 pub(crate) struct RuleSettings {
     /// The file that `core.excludesFile` names, or the one that git takes where nothing is named.
     pub(crate) excludes_file: Option<PathBuf>,
-    /// `core.ignoreCase`.
+    /// Whether `core.ignoreCase` lets rules match upper and lower case alike.
     pub(crate) ignores_case: bool,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn ask(root: &Path, dirs: &GitDirs) -> Result<Option<Known>> {
     };
     let excludes_file = excludes_file.map(|path| root.join(path));
     let settings = RuleSettings { excludes_file, ignores_case: found.ignores_case };
-    // A file that was read and is gone again: the settings are of a moment that is over.
+    // If a file that git read is gone again, the settings are outdated already.
     found.is_whole &= found.files.iter().all(|file| file.exists());
     let mut files = found.files;
     files.extend(found.included);

@@ -13,11 +13,11 @@ use crate::tree::Reader;
 /// A cache of no more bytes is read whole: some 5,000 files.
 pub(super) const SMALL: u64 = 512 << 10;
 
-/// Where a cache is read from. What counts of a file never changes: it is gone on after, or replaced.
+/// Where a cache is read from. The bytes that its header counts never change: a file is continued or replaced.
 #[derive(Debug)]
 pub(super) enum Held {
     Whole(Vec<u8>),
-    /// Each thread reads what it comes to: one that read all of a large file would hold up the others.
+    /// Each thread reads the records that it needs: if one thread read a large file whole, the others would wait for it.
     In(File),
 }
 
@@ -67,7 +67,8 @@ fn content_in(file: &File, at: u64, end: u64) -> Option<Vec<u8>> {
     (sum_of(&content) == sum).then_some(content)
 }
 
-/// A number that tells bytes from those that a loss of power left in their place. It is made for speed: nobody writes the file but us.
+/// A checksum that detects bytes torn by a loss of power. It is made for speed and not against an attacker: only this program writes the
+/// file.
 pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
     const ODD: [u64; 4] =
         [0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0xD6E8_FEB8_6659_FD93];

@@ -8,7 +8,7 @@ use crate::tree::Reader;
 /// How long something must have been left alone to be trusted, in nanoseconds.
 pub(crate) const SETTLED: i64 = 2_000_000_000;
 
-/// In a mode, where the system has no bits: the file has more than one name. So it costs no byte of the cache.
+/// Marks in a mode, where the system has no bits, that the file has more than one name. So the mark takes no space in the cache.
 const LINKED: u32 = 1 << 31;
 
 fn is_linked(stat: &Stat) -> bool {
@@ -57,7 +57,7 @@ impl Key {
         self.mode & LINKED != 0
     }
 
-    /// The permission bits.
+    /// The permission bits, with setuid, setgid and sticky.
     pub(crate) fn permissions(&self) -> u32 {
         self.mode & 0o7777
     }

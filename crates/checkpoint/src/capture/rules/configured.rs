@@ -13,7 +13,7 @@ pub(super) struct Configured {
 }
 
 impl Configured {
-    /// The patterns of the setting `key`. Errors: `invalid_config` for one that could match nothing, which nobody means.
+    /// The patterns of the setting `key`. Errors: `invalid_config` for one that could match nothing: it must be a mistake.
     pub(super) fn new(key: &str, given: &[String]) -> Result<Self> {
         let mut lines = Vec::new();
         for pattern in given {
@@ -44,7 +44,7 @@ impl Configured {
 
 /// Writes out the alternatives of a pattern: `a.{b,c}` is `a.b` and `a.c`.
 ///
-/// Git knows no braces. A configuration may hold some all the same, and what it kept by them must not be lost for that.
+/// Git knows no braces, but configurations with braces exist, and the files that they kept must still be kept.
 fn alternatives(pattern: &str, out: &mut Vec<String>) {
     let (mut depth, mut open, mut cuts) = (0_usize, 0, Vec::new());
     let mut bytes = pattern.bytes().enumerate();

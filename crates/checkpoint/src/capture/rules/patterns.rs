@@ -22,7 +22,7 @@ struct Pattern {
 #[derive(Debug)]
 enum Rest {
     Nothing,
-    /// `*` and this.
+    /// A star and this text: the path must end so.
     Ending(Vec<u8>),
     Wild(Wild),
 }
@@ -56,8 +56,8 @@ impl Patterns {
     }
 }
 
-/// The pattern on a line, which no byte 0 is part of: without the end of a line of Windows, and without spaces at its end but for an escaped
-/// one. A tab is no space.
+/// The pattern on a line, which no byte 0 is part of: without the end of a line of Windows, and without spaces at its end but for an
+/// escaped one. A tab is no space.
 fn pattern_in(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let line = line.split(|byte| *byte == 0).next().unwrap_or(line);

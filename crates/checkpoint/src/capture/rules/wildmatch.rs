@@ -17,7 +17,7 @@ enum Token {
     Class(Box<Class>),
     /// Any bytes but slashes.
     Star,
-    /// Any bytes.
+    /// Any bytes, slashes too.
     Deep,
     /// Nothing, or any bytes and a slash after them.
     Directories,
@@ -98,7 +98,7 @@ impl Wild {
                     star = Some((token + 1, at));
                     true
                 }
-                // Behind it, what stood before is settled.
+                // Once a later star is reached, earlier ones are not tried again: what they could take, this one can.
                 Some(Token::Deep) => {
                     (star, deep, directories) = (None, Some((token + 1, at)), None);
                     true

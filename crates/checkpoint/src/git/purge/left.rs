@@ -15,9 +15,9 @@ use super::super::program::Git;
 pub struct Left {
     /// What has it: `work_tree`, `index`, `refs`, `reflog`, `objects`, `remote`, `other_paths`, `copies`, `set_aside`, `store`.
     pub place: &'static str,
-    /// For people.
+    /// A sentence for people about what still has the content.
     pub message: String,
-    /// What shows it.
+    /// A command that shows the content, or where it is.
     pub command: String,
 }
 
@@ -36,8 +36,8 @@ pub(super) fn in_history(root: &Path, path: &[u8]) -> Result<BTreeSet<String>> {
 
 /// Removes the refs of ours that reach one of these objects, and names them.
 ///
-/// They go though a branch reaches the same object: once that branch is cleaned, they would be what still holds it, and nobody would
-/// look there. What they kept reachable is in the packs of its safety checkpoint. Errors: `git_busy`, `git_failed`: none was removed.
+/// They are removed even if a branch reaches the same object: once that branch is cleaned, they would still hold it, where no person would
+/// look. What they kept reachable is in the packs of its safety checkpoint. Errors: `git_busy`, `git_failed`: none was removed.
 pub fn drop_refs(root: &Path, blobs: &BTreeSet<String>) -> Result<Vec<String>> {
     if blobs.is_empty() || ic_store::git_dirs(root).is_none() {
         return Ok(Vec::new());

@@ -8,7 +8,7 @@ use std::path::Path;
 /// A ref that is made, moved or removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moved {
-    /// Its name.
+    /// The whole name of the ref, `refs/heads/main`.
     pub name: Vec<u8>,
     /// Where it is; `None`: it is made.
     pub from: Option<String>,
@@ -19,7 +19,7 @@ pub struct Moved {
 /// What restoring a state would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GitPlan {
-    /// Branches.
+    /// Branches and tags that move, and the ref that HEAD is on.
     pub refs: Vec<Moved>,
     /// Whether HEAD goes to another branch, or is detached elsewhere.
     pub head: bool,

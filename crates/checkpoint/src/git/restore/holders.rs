@@ -1,6 +1,6 @@
 //! Which processes of this machine may hold a lock of git, where `/proc` is there to ask.
 //!
-//! What cannot be read is passed over: it belongs to another user, whose locks are not ours to judge anyway.
+//! Processes that cannot be read are skipped: they belong to another user, whose locks are never removed here anyway.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ fn processes() -> impl Iterator<Item = (u32, PathBuf)> {
 
 /// A process that has this file open. `place`: its device and its inode.
 pub(super) fn has_open(path: &Path, place: (u64, u64)) -> Option<u32> {
-    // The name first: to look at a file that somebody has open may wait for a disk elsewhere.
+    // The name is compared first: a stat of any other open file may wait for a slow or remote disk.
     let is_it = |fd: &Path| {
         fs::read_link(fd).is_ok_and(|at| at.file_name() == path.file_name())
             && fs::metadata(fd).is_ok_and(|meta| (meta.dev(), meta.ino()) == place)

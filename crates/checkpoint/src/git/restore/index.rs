@@ -43,13 +43,13 @@ pub(super) fn expect(git: &Git<'_>, target: &GitState, current: &GitState, objec
     if index::found_in(git, [current, target], objects)?.is_some() {
         return Ok(());
     }
-    Err(busy("another git command changed the index meanwhile"))
+    Err(busy("another git command has changed the index"))
 }
 
 /// Makes the index what it was, and lets it look at the files, which are restored already. Returns whether each of them was what it has.
 ///
 /// The caller holds the lock of the root. Errors: `git_busy` if another command holds the index, or changed it since the
-/// plan: it is then left as it is.
+/// plan: it is not changed then.
 pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: &Objects) -> Result<bool> {
     let dirs = dirs(root)?;
     let git = Git::new(root);
@@ -74,11 +74,11 @@ fn refresh(git: &Git<'_>) -> bool {
     git.run(&["update-index", "--refresh"]).is_ok()
 }
 
-/// Lets git look into those of these files that are not as long as its index says, where the tree is meant to be as the index has it. It takes
-/// each of them for changed without a look, though only how its lines end may differ, which it converts.
+/// Lets git look into those of these files that are not as long as its index says, where the tree is meant to be as the index has it. It
+/// takes each of them for changed without a look, though only how its lines end may differ, which it converts.
 ///
-/// The caller holds the lock of the root. What fails here fails for git, too, which then says that they are changed. Returns whether no file
-/// differs then from what the index has; `None` where there was nothing to look into.
+/// The caller holds the lock of the root. What fails here fails for git, too, which then says that they are changed. Returns whether no
+/// file differs then from what the index has; `None` where there was nothing to look into.
 pub fn look_again(root: &Path, paths: &BTreeSet<Vec<u8>>) -> Option<bool> {
     let git = Git::with(root, Filters::Users);
     let other = index::of_other_length(&git, paths);
@@ -99,14 +99,14 @@ fn replace(
     match index::found_in(git, [current, target], objects)? {
         Some(found) if found.index == current.index => {}
         Some(_) => return Ok(()),
-        None => return Err(busy("another git command changed the index meanwhile")),
+        None => return Err(busy("another git command has changed the index")),
     }
     let (wanted, expected) = (index::read(objects, target.index)?, index::read(objects, current.index)?);
     index::clear_left_behind(git_dir);
     let doing = || format!("making an index in {}", git_dir.display());
     let made = tempfile::Builder::new().prefix(index::SCRATCH).tempdir_in(git_dir).while_doing(doing)?;
     ic_store::private::mend(made.path()).while_doing(doing)?;
-    // Held until this ends, however it ends: whoever finds the directory without it may remove it.
+    // Locked until this process ends, in whatever way: another restore removes a directory whose owner's file is not locked.
     let owner = File::create_new(made.path().join(index::OWNER)).while_doing(doing)?;
     owner.lock().while_doing(doing)?;
     let path = made.path().join("index");
@@ -133,7 +133,7 @@ fn replace(
 struct IndexLock(PathBuf);
 
 impl IndexLock {
-    /// Errors: `git_busy`.
+    /// Errors: `git_busy` if another process has the lock.
     fn take(git_dir: &Path) -> Result<Self> {
         let path = git_dir.join("index.lock");
         // As git itself takes this lock: of two that create the file, one succeeds.

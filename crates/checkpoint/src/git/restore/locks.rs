@@ -1,8 +1,8 @@
 //! Locks of refs and of the index that a git of ours left, which was killed in the midst of a restore together with us.
 //!
 //! Git makes such a lock as a new file, holds it for milliseconds, and does not write into it whose it is. One is taken
-//! for left behind where the restore may have made it, nobody has touched it while we looked, and no process that could
-//! hold it is there. In doubt it stays, and is named.
+//! for left behind if the restore may have made it, no process has touched it while we looked, and no process that could
+//! hold it is running. In doubt it stays, and is named.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,7 @@ use super::change::GitPlan;
 use super::holders;
 use super::index::is_left_behind;
 
-/// How often, and how long in between, a lock is looked at. Git itself gives up after 100 ms (`core.filesRefLockTimeout`).
+/// How often a lock is looked at, with [`BETWEEN`] in between. Git itself waits for 100 ms at most (`core.filesRefLockTimeout`).
 const LOOKS: u32 = 10;
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -26,17 +26,16 @@ const TICK_MILLIS: i64 = 20;
 /// A lock as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftLock {
-    /// Where it is.
-    path: PathBuf,
-    /// Its device and its inode.
+        path: PathBuf,
+        /// Its device and its inode.
     place: (u64, u64),
     /// When it was written, in seconds and nanoseconds, and its size.
     written: (i64, i64, u64),
 }
 
 impl LeftLock {
-    /// Where it is.
-    pub fn path(&self) -> &Path {
+        /// The path of the lock file, to be shown or removed.
+        pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -95,7 +94,8 @@ pub fn locks_of(root: &Path, id: &str, plan: Option<&GitPlan>) -> Vec<PathBuf> {
     if plan.is_some_and(GitPlan::is_empty) {
         return Vec::new();
     }
-    // One with our mark is taken over as it is: the other is of the git that looks at the files again, or of us before we wrote the mark.
+    // A lock with our mark is simply taken over. One without was made by the git that looks at the files again, or by us just before the
+        // mark was written.
     let index = Some(dirs.git_dir.join("index.lock")).filter(|lock| !is_left_behind(lock));
     let mut locks: Vec<PathBuf> = index.into_iter().chain(packed(&dirs)).chain(tables(&dirs)).collect();
     locks.push(dirs.git_dir.join("HEAD.lock"));
@@ -123,8 +123,8 @@ pub(super) fn met_by(plan: &GitPlan, dirs: &GitDirs) -> Vec<PathBuf> {
     locks
 }
 
-/// Locks of the refs that have no file of their own. The second holds what they are to be: git makes that under the lock, and fails where it
-/// is there.
+/// Locks of the refs that have no file of their own. The second holds what they are to be: git makes that under the lock, and fails where
+/// it is there.
 fn packed(dirs: &GitDirs) -> [PathBuf; 2] {
     ["packed-refs.lock", "packed-refs.new"].map(|name| dirs.common_dir.join(name))
 }
@@ -159,8 +159,8 @@ fn add_below(directory: &Path, locks: &mut Vec<PathBuf>) {
     }
 }
 
-/// Those of the locks that nobody holds, after a moment in which a git that is alive would have let go of them. `begun`: when the restore began to
-/// move refs, if it did, and the time now.
+/// Those of the locks that no process holds, after a wait in which a living git would have released them. `begun`: when the restore began
+/// to move refs, if it did, and the time now.
 ///
 /// Errors: the first that is not certain to be left behind.
 pub fn left_locks(
@@ -173,7 +173,7 @@ pub fn left_locks(
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    // Whoever holds one of them is there before and after: what others do meanwhile is of no account.
+    // A process that holds one of them runs before and after the wait. Those that begin or end during it do not matter.
     let mut gits = holders::gits_in(&dirs.common_dir);
     for _ in 0..LOOKS {
         if !found.iter().any(|(lock, _)| lock.path.symlink_metadata().is_ok()) {
@@ -212,7 +212,7 @@ fn require_left(
     if !lock.is_as_it_was() {
         return stays("another git command makes it again and again");
     }
-    // Of another user's processes it cannot be known what they have open.
+    // It cannot be known what another user's processes have open: their locks stay.
     if !meta.is_file() || meta.uid() != rustix::process::geteuid().as_raw() {
         return stays("it is no file of yours");
     }

@@ -34,7 +34,7 @@ pub(super) fn pending<'p>(git: &Git<'_>, plan: &'p GitPlan) -> Result<Vec<&'p Mo
         }
         if found != moved.from.as_deref() {
             let name = String::from_utf8_lossy(&moved.name);
-            return Err(busy(&format!("{name} was moved meanwhile")).detail("ref", name.into_owned()));
+            return Err(busy(&format!("another git command has moved {name}")).detail("ref", name.into_owned()));
         }
         pending.push(moved);
     }
@@ -103,7 +103,7 @@ fn are_nested(a: &[u8], b: &[u8]) -> bool {
     long.strip_prefix(short).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// Where HEAD goes.
+/// Where the restore puts HEAD.
 pub(super) enum Head<'s> {
     /// On a ref, by its whole name.
     On(Vec<u8>),
@@ -131,7 +131,7 @@ pub(super) fn pending_head<'s>(
         return Ok(None);
     }
     if !is_at(current) {
-        return Err(busy("HEAD was moved meanwhile").detail("ref", "HEAD"));
+        return Err(busy("another git command has moved HEAD").detail("ref", "HEAD"));
     }
     Ok(match (target.head_name(), &target.head) {
         (Some(name), _) => Some(Head::On(name)),

@@ -6,9 +6,9 @@ use super::change::{GitPlan, Moved};
 /// Git's state before and after a time in which others alone can have changed it.
 #[derive(Debug, Clone)]
 pub struct Others {
-    /// Before it.
+    /// Git's state as the time began.
     pub before: GitState,
-    /// After it.
+    /// Git's state as the time ended.
     pub after: GitState,
 }
 
@@ -51,14 +51,14 @@ impl Others {
 pub enum MovedByOthers {
     /// A branch, by its name.
     Branch(String),
-    /// The stash.
+    /// The stash, in which entries were made or dropped.
     Stash,
     /// What is staged, which may be nowhere else.
     Index,
 }
 
 impl MovedByOthers {
-    /// For scripts.
+    /// The word that scripts see in `details.moved`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Branch(_) => "branch",
@@ -97,7 +97,7 @@ fn moves(by: &Others, name: &[u8]) -> bool {
     at(&by.before).zip(at(&by.after)).is_some_and(|(before, after)| before != after)
 }
 
-/// Whether the restore would take off what others put away, or put back what they took off.
+/// Whether the restore would drop a stash entry that others made, or bring one back that they dropped.
 fn changes_stash(by: &Others, target: &GitState, current: &GitState) -> bool {
     let has = |state: &GitState, entry: &Stash| state.stash.contains(entry);
     let is_put = |entry: &Stash| !has(&by.before, entry) && has(current, entry) && !has(target, entry);

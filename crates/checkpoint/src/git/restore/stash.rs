@@ -32,7 +32,7 @@ pub(super) fn pending<'s>(git: &Git<'_>, target: &'s [Stash], current: &[Stash])
         found.len() >= kept && found.len() <= whole.len() && shared(&found, whole) == found.len()
     };
     if !is_on_the_way(current) && !is_on_the_way(target) {
-        return Err(busy("the stash was changed meanwhile").detail("ref", "refs/stash"));
+        return Err(busy("another git command has changed the stash").detail("ref", "refs/stash"));
     }
     let stays = shared(&found, target);
     let is_unlisted = found.is_empty() && !top.is_empty();
