@@ -22,9 +22,9 @@
 //!
 //! A thread that holds one of them waits only for those below it, so no two processes wait for each other. Every wait ends
 //! with the busy timeout; what is done along the way (retention) does not wait at all. The widest come first: a restore
-//! has the root for as long as it takes, a sweep must never wait for it. So whoever holds the store alone opens no file of
-//! a root's lock, and needs none of the caches': who uses a cache holds the store shared. The ledger comes last, because
-//! everybody needs it: under its write lock nothing is waited for.
+//! holds the root until it ends, and a sweep must never wait for it. So a process that holds the store alone opens no root's lock
+//! file, and needs no cache's lock: every user of a cache holds the store shared. The ledger comes last, because every process
+//! needs it: under its write lock no other lock is waited for.
 //!
 //! Debug builds stop a thread that waits in another order ([`ic_store::lock::Held`]).
 
@@ -41,7 +41,7 @@ use crate::caches::{cache_directory, root_key};
 /// For how long a sweep keeps others from the store while it waits for it, at first; twice as long each time.
 const FIRST_TURN: Duration = Duration::from_millis(50);
 
-/// For how long at most. A restore holds the store for minutes: nobody else may wait as long because a sweep waits for it.
+/// The longest such turn. A restore may hold the store for minutes: others must not wait that long only because a sweep waits too.
 const LONGEST_TURN: Duration = Duration::from_secs(1);
 
 /// The lock of a root, beside the object store `objects`. Errors: `busy` past the timeout.
@@ -68,8 +68,8 @@ pub(crate) fn store_path(objects: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Takes a lock. Whoever waits for it holds the turnstile before it, so that one who wants it alone is not passed for ever
-/// by others who share it; after each `turn` it lets them pass for as long.
+/// Takes a lock. A waiting process holds the turnstile before it, so that one that wants the lock alone is not overtaken for ever
+/// by others that share it; after each `turn` it lets them pass for as long.
 fn take(
     path: &Path,
     rank: Rank,
@@ -98,7 +98,7 @@ fn take(
             return Err(Diagnosis::new(Code::Busy, format!("{}, and did not end in time.", who()))
                 .hint("try again, or give --busy-timeout more time"));
         }
-        // Others pass meanwhile: one that waits alone must not hold them up for the whole of a long restore.
+        // In this pause others pass: a process that wants the lock alone must not block them for the whole of a long restore.
         std::thread::sleep(turn.min(left()));
         turn = (turn * 2).min(LONGEST_TURN);
     }

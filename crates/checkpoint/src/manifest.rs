@@ -79,7 +79,7 @@ pub struct GitContent {
     pub oid: String,
     /// How long the file was, in bytes.
     pub size: u64,
-    /// Its permission bits.
+    /// Its permission bits (07777) at that time.
     pub mode: u32,
 }
 
@@ -108,7 +108,7 @@ pub struct Manifest {
 /// What a repository inside of the tree has checked out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repository {
-    /// From the root.
+    /// The path of its top, from the root of the tree.
     pub path: PathText,
     /// The commit; `None`: there is none yet.
     pub head: Option<String>,
@@ -147,12 +147,12 @@ pub mod hash_text {
     use super::{Hash, hex, parse_hex};
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// Writes it.
+    /// Writes a hash as 64 hex digits.
     pub fn serialize<S: Serializer>(hash: &Hash, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&hex(hash))
     }
 
-    /// Reads it.
+    /// Reads a hash from 64 hex digits.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Hash, D::Error> {
         let text = String::deserialize(deserializer)?;
         parse_hex(&text).ok_or_else(|| serde::de::Error::custom("a hash that is not hex"))

@@ -1,7 +1,7 @@
-//! Names that are nobody's files: a restore's own, and those that some file system takes for `.git`.
+//! Names that are no user's files: a restore's own, and those that some file system takes for `.git`.
 //!
 //! A tree is captured on one file system and may be restored on another, or be shared with one: where letters have no case, or
-//! where characters that nobody sees are dropped, each of these names is git's own directory, whose configuration names
+//! where invisible characters are dropped, each of these names is git's own directory, whose configuration names
 //! programs. The forms are those that git itself refuses in a tree (`core.protectHFS`, `core.protectNTFS`). Capture and
 //! restore ask here, so that nothing is captured that could not be restored.
 

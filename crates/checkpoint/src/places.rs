@@ -1,8 +1,8 @@
 //! Other work trees below a root. Each is a place of its own: another agent works in it, with checkpoints of its own.
 //!
-//! No capture of the outer tree enters one. A checkpoint from before a directory became a work tree holds its files; [`crate::diff`] reads those as if the name had
-//! been passed over, so that whatever compares two trees (a plan, a blame, a log) says nothing of another place. A restore looks once more
-//! before it writes, because a work tree can be made between the plan and the deed.
+//! No capture of the outer tree enters one. A checkpoint from before a directory became a work tree holds its files; [`crate::diff`] reads
+//! those as if the name had been left out, so that no comparison of two trees (a plan, a blame, a log) reports another place. A restore
+//! looks once more before it writes, because a work tree can be made between the plan and the restore.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of now.
+    /// The work trees that the repository of `root` has on record now.
     pub fn of(root: &Path) -> Self {
         let mut places = Self { root: root.to_owned(), ..Self::default() };
         let others = other_work_trees(root);
@@ -52,8 +52,8 @@ impl Places {
         &self.registered
     }
 
-    /// All that the root's own repository has on record, of which the directory is there or git was told to keep it: those below the root from
-    /// there, other ones by their whole paths.
+    /// All that the root's own repository has on record, of which the directory is there or git was told to keep it: those below the root
+    /// from there, other ones by their whole paths.
     pub fn standing(&self) -> &BTreeSet<Vec<u8>> {
         &self.standing
     }
@@ -89,7 +89,7 @@ impl<'p> Around<'p> {
         Self { places, known: BTreeMap::new() }
     }
 
-    /// As [`Places::around`].
+    /// The work tree that a path is, or lies in; the outermost, as [`Places::around`] returns it.
     pub(crate) fn find(&mut self, path: &[u8]) -> Option<Vec<u8>> {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         for end in ends.chain([path.len()]) {

@@ -21,7 +21,7 @@ pub(crate) fn run_alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 /// `threads`: 0 for as many as there are cores.
 fn run_on<T: Send>(pool: &Pool, threads: usize, work: impl FnOnce() -> T + Send) -> T {
-    // The walk calls itself for each level. A stack is only reserved: memory is taken as it is used.
+    // The walk calls itself for each level. A large stack costs nothing: the system gives memory only to the pages that are used.
     const STACK: usize = 256 << 20;
     let start = || {
         raise_file_limit();

@@ -31,7 +31,7 @@ pub const REFERENT: Referent = Referent {
 ic_base::words! {
     /// Why a checkpoint was taken.
     pub enum Kind {
-        /// Somebody asked for it.
+        /// A person or a script asked for it.
         Manual = "manual",
         /// An advance, an executor or a hook took it.
         Auto = "auto",
@@ -55,7 +55,7 @@ pub struct Link {
     pub workflow: Option<String>,
     /// The run it belongs to.
     pub run_id: Option<RunId>,
-    /// The run's phase.
+    /// The phase that the run was in; `None` outside of runs.
     pub phase: Option<String>,
     /// The number of the workflow's step.
     pub step: Option<i64>,
@@ -70,8 +70,8 @@ pub struct Link {
 /// A snapshot of a working tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Its id.
-    pub id: CheckpointId,
+        /// The id by which it is referred to, whole or by its last digits.
+        pub id: CheckpointId,
     /// The event that recorded it.
     pub seq: Seq,
     /// The root whose tree it holds.
@@ -159,8 +159,8 @@ impl Checkpoint {
 /// What a new checkpoint is made of.
 #[derive(Debug, Clone)]
 pub struct NewCheckpoint<'a> {
-    /// Its id.
-    pub id: &'a CheckpointId,
+        /// The id of the new row, which names its event too.
+        pub id: &'a CheckpointId,
     /// The root of the tree that was captured: absolute.
     pub root: &'a Path,
     /// Why it was taken.

@@ -3,7 +3,7 @@
 //! A restore goes `prepared → applying → applied`; the first two are one transaction. Before the first
 //! write, what is about to change is durable in a safety checkpoint and the plan is an object of its own; a killed restore is settled by
 //! applying the same plan again: each of its changes names what stands there before and after, so that one that was made already is
-//! recognised, and one that somebody else overwrote meanwhile is left alone and named.
+//! recognised, and one that others overwrote since is left alone and named.
 
 pub mod apply;
 pub mod attain;
@@ -27,9 +27,9 @@ ic_base::words! {
         Full = "full",
         /// Only what the step after the checkpoint changed.
         Partial = "partial",
-        /// Files alone.
+        /// Files, links and directories, without git's state.
         FilesOnly = "files-only",
-        /// Git's state alone.
+        /// HEAD, branches, index and stash, without the working tree.
         GitOnly = "git-only",
     }
 }

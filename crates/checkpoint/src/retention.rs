@@ -19,15 +19,15 @@ pub use verify::{Damage, verify};
 pub struct Policy {
     /// Older ones may go.
     pub max_age: Duration,
-    /// So many of each line are kept, however old.
+    /// How many of each line are kept, however old.
     pub keep_last: usize,
-    /// The checkpoints of so many points of a run that is not finished are kept, however old, beside those of phases and steps.
+    /// For how many points of an unfinished run checkpoints are kept, however old, beside those of phases and steps.
     pub points: usize,
-    /// Whether those that somebody asked for are kept, however old.
+    /// Whether those that a person or script asked for are kept, however old.
     pub keep_manual: bool,
 }
 
-/// The checkpoints that a policy gives up, oldest first.
+/// The checkpoints that a policy prunes, oldest first.
 ///
 /// `all` are the kept ones, oldest first. A line is a conversation, else a run, else the rest of a root. `pinned` are
 /// needed by something that is not finished: they stay. Those of tool calls count for nothing: they stay with the last other one of
@@ -89,7 +89,7 @@ pub fn mark(objects: &Objects, checkpoints: &[Checkpoint], live: &mut HashSet<Ha
     Ok(())
 }
 
-/// As [`mark`], of what can be read: what cannot is passed over, and with it what only it names. `named`: single objects.
+/// As [`mark`], of what can be read: what cannot is skipped, and with it what only that names. `named`: single objects.
 pub fn mark_readable(
     objects: &Objects,
     checkpoints: &[Checkpoint],

@@ -2,7 +2,7 @@
 //!
 //! Every operation starts at a handle of the root and walks each directory on the way without following links (`way`), so no
 //! link in the tree and no path in a database leads elsewhere. Nothing is kept open between operations: a directory
-//! that somebody moves away meanwhile is not written into where it lies now. What is written may take long, so the way
+//! that is moved away during a write is not written into at its new place. Writing may take long, so the way
 //! is walked once more just before it gets its name. That costs some microseconds a level, little beside the write itself.
 //!
 //! A directory is held by a handle that only names it, which needs no right to read it.
@@ -42,7 +42,7 @@ pub use self::own::Looks;
 /// Whether a path is still as it must be, just before it changes.
 pub type Still<'s> = &'s dyn Fn(&Found) -> bool;
 
-/// An open root.
+/// An open root, and the handle from which every path is walked.
 #[derive(Debug)]
 pub struct RootDir {
     fd: OwnedFd,
@@ -113,7 +113,7 @@ impl RootDir {
         }
     }
 
-    /// Where it is.
+    /// The path that it was opened by.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -152,8 +152,8 @@ impl RootDir {
         Ok(self.attributes_of(handle.as_fd())?)
     }
 
-    /// Writes a file: whoever looks sees the old one or the new one, whole, and with its looks; setuid and setgid bits only where
-    /// they lend nothing that the tree's owner does not have.
+        /// Writes a file: every reader sees the old one or the new one, whole and with its looks. It gets setuid and setgid bits only where
+        /// they lend nothing that the tree's owner does not have.
     ///
     /// `temporary` is a free name in the same directory; what has it already stays, and is an error. Errors: `file_conflict` if
     /// `still` says no just before, or the directory is no longer at its path; `corrupt` for an impossible path or
@@ -311,7 +311,7 @@ impl RootDir {
         }
     }
 
-    /// Works in the directory that holds `path`; one whose owner may not do what is `needed` is opened up meanwhile.
+    /// Works in the directory that holds `path`; if its owner may not do what is `needed`, it is opened up for that time.
     fn inside(
         &self,
         path: &[u8],
@@ -350,7 +350,7 @@ fn require(still: Still<'_>, found: &Found, path: &[u8]) -> Result<()> {
 }
 
 fn changed(path: &[u8]) -> Diagnosis {
-    Diagnosis::new(Code::FileConflict, format!("{} was changed meanwhile.", String::from_utf8_lossy(path)))
+    Diagnosis::new(Code::FileConflict, format!("{} was changed during the restore.", String::from_utf8_lossy(path)))
 }
 
 fn at(path: &[u8]) -> String {

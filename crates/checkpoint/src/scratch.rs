@@ -1,7 +1,7 @@
 //! Room for what lives no longer than a call: copies of databases, the next stat cache, objects that git has lost.
 //!
 //! Each call has a directory of its own beside the stat caches, and holds its lock for as long as it lives. A directory
-//! whose lock can be had belongs to a dead owner: whoever finds one removes it. The operating system ends the lock with
+//! whose lock can be had belongs to a dead owner: the process that finds it removes it. The operating system ends the lock with
 //! the process, so neither an age nor a process number has to be believed. A file that gets its name when it is
 //! whole has none: the store's lock, which every capture holds, tells whether its writer lives.
 

@@ -2,8 +2,9 @@
 //!
 //! The form: a version, the directory's mode, then for each entry its kind, its name and what the kind needs. Numbers
 //! are LEB128. Where the directory or a file in it has attributes ([`crate::attributes`]), the version is another one, its own stand
-//! behind its mode, and an entry's behind what its kind needs; a directory without any has the bytes that it always had. It is canonical: equal directories have equal bytes, so equal subtrees are one object, and two trees are
-//! compared without looking below equal hashes. What is read is checked, because it names paths that are written to.
+//! behind its mode, and an entry's behind what its kind needs; a directory without any has the bytes that it always had. It is canonical:
+//! equal directories have equal bytes, so equal subtrees are one object, and two trees are compared without looking below equal hashes.
+//! What is read is checked, because it names paths that are written to.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ const WITH_ATTRIBUTES: u8 = 2;
 const HAS_ATTRIBUTES: u8 = 0x10;
 
 ic_base::words! {
-    /// Why a name was passed over: its content is not in the checkpoint, and a restore never touches it.
+    /// Why a name was left out: its content is not in the checkpoint, and a restore never touches it.
     #[derive(PartialOrd, Ord, Hash)]
     pub enum Reason {
         /// An ignore rule covers it.
@@ -34,7 +35,7 @@ ic_base::words! {
         Unreadable = "unreadable",
         /// A side file of an SQLite database, whose content is in the database's own copy.
         Database = "database",
-        /// A `.git`.
+        /// A `.git`: a repository's directory, or the file of a work tree or submodule.
         Git = "git",
         /// The store itself, or a temporary file of a restore.
         Store = "store",
@@ -69,7 +70,7 @@ impl Reason {
 /// What a name in a directory is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// A regular file.
+    /// A regular file; its content is an object of its own.
     File {
         /// The SHA-256 of its content.
         hash: Hash,
@@ -82,16 +83,16 @@ pub enum Node {
     Symlink(Vec<u8>),
     /// A directory: the SHA-256 of its own byte form, which holds its mode.
     Directory(Hash),
-    /// A name that was passed over.
-    Passed(Reason),
+        /// A name that was left out.
+        Passed(Reason),
 }
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its bytes.
+    /// The name as bytes, without a slash; it need not be text.
     pub name: Vec<u8>,
-    /// What it is.
+    /// What stands under the name, with its hash or target.
     pub node: Node,
     /// What it has beside; a directory's stand in its own object.
     pub attributes: Attributes,
@@ -158,8 +159,8 @@ fn damaged() -> Diagnosis {
 }
 
 impl Entry {
-    /// A name that was passed over.
-    pub(crate) fn passed(name: &[u8], reason: Reason) -> Self {
+        /// An entry for a name that was left out.
+        pub(crate) fn passed(name: &[u8], reason: Reason) -> Self {
         Self { name: name.to_vec(), node: Node::Passed(reason), attributes: Attributes::default() }
     }
 
@@ -182,7 +183,7 @@ fn has_possible_name(name: &[u8]) -> bool {
 /// A directory's byte form.
 #[derive(Debug)]
 pub struct Encoded {
-    /// The bytes.
+    /// The canonical form, whose SHA-256 names the directory.
     pub bytes: Vec<u8>,
     /// Where each entry begins, and how rarely a name like its is met: once in two to the power of this many.
     pub(crate) entries: Vec<(usize, u32)>,

@@ -111,7 +111,7 @@ fn a_directory_that_was_renamed_is_called_so_and_each_path_stands_once() {
     assert_eq!(
         stays(&report),
         [
-            ("dir/b".to_owned(), renamed("dir2/b") + ", which stays as it is"),
+            ("dir/b".to_owned(), renamed("dir2/b") + ", which is not changed"),
             ("dir/a".to_owned(), format!("kept: {}", renamed("dir2/a"))),
         ]
     );

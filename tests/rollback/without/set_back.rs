@@ -329,7 +329,7 @@ fn what_others_renamed_since_is_named_where_nothing_of_it_is_undone() {
     assert_eq!(world.read("old.txt").as_deref(), Some("old\n"));
     assert_eq!(world.read("kept.txt").as_deref(), Some("made\n"));
     assert_eq!(world.read("newest.txt").as_deref(), Some("old\nand more\n"));
-    let to = |name: &str| format!("others renamed it to {name} since, which stays as it is");
+    let to = |name: &str| format!("others renamed it to {name} since, which is not changed");
     assert_eq!(
         stays(&report),
         [("made.txt".to_owned(), to("kept.txt")), ("new.txt".to_owned(), to("newest.txt"))]

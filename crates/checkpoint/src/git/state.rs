@@ -1,4 +1,4 @@
-//! The state of git, as it is kept.
+//! The state of git, in the form that a checkpoint keeps.
 
 use crate::manifest::{PathText, hash_text};
 use serde::{Deserialize, Serialize};
@@ -39,10 +39,10 @@ pub struct GitState {
     pub purged: bool,
 }
 
-/// A stash entry.
+/// A stash entry: its commit and the message in the stash's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stash {
-    /// Its commit.
+    /// The id of its commit.
     pub commit: String,
     /// Its message, which need not be text.
     pub message: PathText,

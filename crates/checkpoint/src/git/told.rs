@@ -1,10 +1,11 @@
 //! Git's state as git told it last: it is believed for as long as git's files are what they were, and nothing is asked.
 //!
 //! One file beside the stat cache for each root. What git tells depends on its own files ([`super::files`]) and, for what differs from
-//! the index, on the work tree. An index that was written anew, as by `git status`, is compared by its entries. A capture has looked at every file of that anyway: where the tree is the one that git saw, nothing is
-//! asked; where little of it differs, git is asked of that alone, and not even of that while another path is known to differ from
-//! the index: the answer, that the tree is not clean, is the same. What was touched since two seconds before git was asked counts as
-//! different, whatever it holds: git may have seen another state of it than the capture did.
+//! the index, on the work tree. An index that was written anew, as by `git status`, is compared by its entries. A capture has looked at
+//! every file of that anyway: where the tree is the one that git saw, nothing is asked; where little of it differs, git is asked of that
+//! alone, and not even of that while another path is known to differ from the index: the answer, that the tree is not clean, is the same.
+//! What was touched since two seconds before git was asked counts as different, whatever it holds: git may have seen another state of it
+//! than the capture did.
 
 mod held;
 
@@ -204,7 +205,7 @@ impl<'r> Look<'r> {
             now.unseen = captured.unseen.iter().cloned().map(PathText).collect();
             now.state.dirty = !now.changed.is_empty();
         }
-        // What the store was told already stays as it is there.
+        // Written only if it differs from what the file has.
         let is_news = !is_same || told.is_refreshed || self.index.is_some();
         let note = is_news.then(|| Note { path: self.path.clone(), told: now.clone() });
         now.state.operation = operation(&self.dirs.git_dir);

@@ -1,4 +1,4 @@
-//! Content that cannot be read any more: it leaves the index, so that whoever has it can keep it again, or is marked as gone.
+//! Content that cannot be read any more: it leaves the index, so that a capture can keep it again, or is marked as gone.
 
 use std::collections::BTreeSet;
 

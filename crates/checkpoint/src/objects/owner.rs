@@ -11,7 +11,7 @@ use super::read::NEVER_AGAIN;
 use super::store::{Form, Objects};
 use super::write::keep;
 
-/// A copy is written in transactions of so many packs: 4 MB of content, as a writer's.
+/// How many packs a transaction of a copy has: 4 MB of content, as those of a writer.
 const AT_ONCE: usize = 16;
 
 impl Objects {
@@ -44,7 +44,7 @@ impl Objects {
         self.side().use_log()
     }
 
-    /// Copies the whole file as it is at one moment, to become `to`; it stays this ledger's.
+    /// Copies the whole file at one moment, to become `to`; the copy belongs to the same ledger.
     pub fn copy_for(&self, to: &Path) -> Result<ic_store::Unnamed> {
         self.side().copy_for(to, self.patience())
     }
@@ -120,7 +120,7 @@ impl Objects {
                 |row| Ok((row.get::<Hash>(0)?, row.get::<i64>(1)?)),
             )
         })?;
-        // What may never be kept again is named by no checkpoint once these are pruned, and is forbidden all the same.
+        // A mark that forbids content outlives the checkpoints that named it, so it is copied even if nothing live names it.
         let stays = |(hash, start): &&(Hash, i64)| *start == NEVER_AGAIN || live.contains(hash);
         copy.side().write(Durability::Synced, |tx| {
             purged.iter().filter(stays).try_for_each(|(hash, start)| {

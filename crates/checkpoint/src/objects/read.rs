@@ -13,10 +13,10 @@ use super::pack;
 use super::store::{Form, Objects, Place, Recent, hash_of};
 use crate::tree::Tree;
 
-/// So many packs are held unpacked: all directories of 100,000 files lie in forty.
+/// How many packs are kept unpacked in memory: all directories of 100,000 files lie in forty.
 const RECENT_PACKS: usize = 48;
 
-/// So many bytes of packs are held at most, and one pack in any case: some are four times as large as those of directories.
+/// The most bytes of unpacked packs in memory, and one pack in any case: some are four times as large as those of directories.
 const RECENT_BYTES: usize = 12 << 20;
 
 /// Where an object lies that was purged: nowhere, and it is not kept again. What was lost, and what is a piece of a
@@ -42,9 +42,9 @@ pub(super) enum Presence {
 /// What may be taken from a pack that was opened before. A sweep may have written it anew since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trust {
-    /// Nothing: the pack is opened as it is now.
+    /// Nothing: the pack is read from the store again.
     Nothing,
-    /// Contents, which are verified before they are given to anybody.
+    /// Contents, which are verified before they are returned.
     Contents,
     /// Lists of pieces, too: a wrong one is known only by its pieces.
     Lists,
@@ -52,7 +52,7 @@ enum Trust {
 
 /// A pack as it was found.
 enum Packed {
-    /// It was remembered.
+    /// It is in memory, unpacked, from an earlier read.
     Open(Arc<Vec<u8>>),
     /// Its data, and how long it is when it is open.
     Closed(Vec<u8>, i64),
@@ -91,7 +91,7 @@ impl Objects {
     /// Errors: `corrupt`, naming it, if it is missing or damaged.
     pub fn read(&self, hash: &Hash) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        // Nobody has any of it yet: what a wrong list gave is read again.
+        // The caller has none of it yet, so content from a wrong list can be read again.
         match self.read_trusting(hash, &mut bytes, Trust::Lists) {
             Err(error) if error.code() == Code::Corrupt => {
                 bytes.clear();
@@ -256,8 +256,8 @@ impl Objects {
 
     /// What is kept under a name: a content, which is verified, or the list of its pieces.
     ///
-    /// Whoever reads may hold no lock, and a sweep then writes packs anew meanwhile, under their numbers or others. So the place and the
-    /// pack are of one moment, and a remembered pack that does not have the content is no damage: it is asked for once more.
+        /// A reader may hold no lock, and a sweep may then rewrite packs at the same time, under the same or other numbers. So place and
+        /// pack are read in one transaction, and a remembered pack without the content is no damage: it is read once more.
     ///
     /// Errors: `corrupt`.
     fn load(&self, hash: &Hash, trust: Trust) -> Result<(Form, Vec<u8>)> {

@@ -85,9 +85,9 @@ impl Form {
 pub struct Objects {
     pub(super) side: Mutex<Side>,
     pub(super) recent: Mutex<Recent>,
-    /// Directories that a writer has added and not finished: it reads them, and nobody else does.
+    /// Directories that a writer has added and not finished: only this handle reads them.
     pub(super) unfinished: Mutex<HashMap<Hash, Place>>,
-    /// Directories that a look found and the store lacks. Nobody else sees them.
+    /// Directories that a look found and the store lacks; only this handle has them.
     pub(super) looked_at: Mutex<HashMap<Hash, Arc<[u8]>>>,
     pub(super) path: PathBuf,
     pub(super) patience: Duration,
@@ -110,7 +110,7 @@ impl Objects {
         })
     }
 
-    /// From now on trees are compared as those of a root with these work trees below it; `None`: as they are.
+    /// From now on trees are compared as those of a root with these work trees below it; `None`: nothing is left out.
     pub fn set_places(&self, places: Option<Arc<Places>>) {
         *self.places.write().unwrap_or_else(PoisonError::into_inner) = places;
     }
@@ -120,7 +120,7 @@ impl Objects {
         self.places.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The store's file.
+    /// The path of the store's file, `objects.db` or named after its ledger.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -159,7 +159,7 @@ pub(crate) struct Place {
 #[derive(Default)]
 pub(crate) struct Recent {
     pub(super) packs: VecDeque<(i64, Arc<Vec<u8>>)>,
-    /// Directories, verified.
+    /// Directories in their byte form, whose hashes were verified.
     pub(super) trees: HashMap<Hash, Arc<[u8]>>,
     pub(super) tree_bytes: usize,
 }

@@ -17,7 +17,7 @@ use super::write::keep;
 /// What a sweep gave back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Objects that went.
+    /// How many objects were removed from the index.
     pub objects: u64,
     /// How much smaller the store's file is, in bytes.
     pub bytes: u64,
@@ -30,7 +30,7 @@ pub struct TakenOut {
     pub objects: u64,
     /// Bytes beside them, uncompressed, that nothing needs: of checkpoints that are pruned, or of captures that died.
     pub unneeded_bytes: u64,
-    /// The file is free of both: nobody else reads it as it was.
+    /// Whether the file is free of both; false while another process reads an older state of it.
     pub is_clear: bool,
 }
 
@@ -48,7 +48,8 @@ const WORTH_KEEPING: usize = 60;
 impl Objects {
     /// Removes every object that is not in `live` and was kept at `before` or earlier. The caller holds the store's lock alone.
     pub fn sweep(&self, live: &HashSet<Hash>, before: Timestamp) -> Result<Swept> {
-        // What is in the log and in the file is counted once. On a full disk it stays as it is, and is emptied on the way.
+        // The log is emptied first, so that content in both log and file is counted once. On a full disk this may fail; the steps below
+                // empty it then.
         let _ = self.side().settle();
         let old_size = self.file_size();
         self.clear_unfinished()?;

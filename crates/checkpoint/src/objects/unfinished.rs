@@ -1,7 +1,7 @@
 //! Packs whose writer is not done: they take room, and nothing names what is in them.
 //!
 //! A writer enters its objects into the index with its last transaction. Until then no other writer can rely on them, so they
-//! can be given back without asking what else needs them: by the writer that fails, or by whoever comes after one that died.
+//! can be removed without asking what else needs them: by the writer that fails, or by the next process after one that died.
 
 use ic_base::Result;
 use ic_store::Durability;

@@ -152,7 +152,7 @@ impl Writer<'_> {
         Ok(is_added || (!self.is_first && self.objects.presence(hash)? == Presence::Here))
     }
 
-    /// Adds a directory.
+    /// Adds a directory, in pieces if it is large, unless the store has it; returns its hash.
     pub(crate) fn put_tree(&self, encoded: &Encoded) -> Result<Hash> {
         let bytes = &encoded.bytes;
         let hash = hash_of(bytes);
@@ -382,6 +382,6 @@ impl Drop for Writer<'_> {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A thread that panicked takes the whole capture with it; nobody reads what it left.
+    // A thread that panicked ends the whole capture with it: what it left half-done is not read.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -211,7 +211,7 @@ pub fn roots(snapshot: &Snapshot<'_>) -> Result<Vec<(PathBuf, usize)>> {
     Ok(found)
 }
 
-/// The kept ones of all roots, oldest first, and no more than so many.
+/// The kept ones of all roots, oldest first, at most `at_most`.
 pub fn oldest_kept(snapshot: &Snapshot<'_>, at_most: usize) -> Result<Vec<Checkpoint>> {
     // From the first seq on: a search by the index, which ends at the limit.
     let sql = format!(

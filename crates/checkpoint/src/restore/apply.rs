@@ -37,7 +37,7 @@ pub struct Outcome {
     pub not_kept: Vec<(PathText, String)>,
 }
 
-/// How far it is, for whoever watches it from another thread.
+/// How far a restore is, to be read from another thread.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Steps that are done.
@@ -63,7 +63,7 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
     let mut around = Around::new(&places);
     let mut failed: Vec<Option<Diagnosis>> =
         plan.steps.iter().map(|step| Some(lies_in(&around.find(directory_of(step))?))).collect();
-    // Before anything is made: what a group needs gone must be gone on the disk, too, when its database comes.
+    // Databases are cleared before anything is made: their old logs must be gone on the disk, too, when the new database comes.
     for group in &groups {
         let stays = group.steps().iter().find_map(|(at, _)| failed[*at].as_ref().map(Diagnosis::message));
         let cleared = match stays {
@@ -72,8 +72,8 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
         };
         group.note(cleared, &mut failed);
     }
-    // What goes, from the bottom up; then directories from the top down; then files; then the modes of directories,
-    // from the bottom up again, because a directory without write permission takes no new files.
+        // Removals from the bottom up; then directories from the top down; then files; then the modes of directories from the bottom
+        // up, because a directory without write permission takes no new files.
     pass(plan, &mut failed, true, &|step| applier.remove(step));
     pass(plan, &mut failed, false, &|step| applier.make_directory(step));
     for group in &groups {
@@ -86,7 +86,7 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
     pass(plan, &mut failed, false, &|step| applier.link(step));
     pass(plan, &mut failed, true, &|step| applier.dress_directory(step));
     for (path, mode) in plan.closed.iter().filter(|(path, _)| around.find(&path.0).is_none()) {
-        // A directory that somebody removed meanwhile needs nothing back.
+        // A failure is ignored: a directory that others removed since needs no mode.
         let _ = applier.set_looks_of_directory(&path.0, (*mode).into());
     }
     let mut outcome = Outcome::default();
@@ -148,7 +148,8 @@ struct Applier<'a> {
 }
 
 impl Applier<'_> {
-    /// Opens the directories that a change is in and that nobody may enter. Each gets its own bits by its step, or as one that is closed again.
+    /// Opens the directories that a change is in and that even their owner may not enter. Each gets its own bits back by its step, or at
+        /// the end.
     fn open_up(&self, plan: &Plan) {
         let of_step = |step: &Step| match step.before {
             Some(Node::Directory { mode, .. }) => Some((step.path.clone(), mode)),
@@ -348,7 +349,7 @@ fn is_not_there(of: &[u8]) -> Diagnosis {
 }
 
 fn changed(path: &[u8]) -> Diagnosis {
-    Diagnosis::new(Code::FileConflict, format!("{} was changed meanwhile.", String::from_utf8_lossy(path)))
+    Diagnosis::new(Code::FileConflict, format!("{} was changed during the restore.", String::from_utf8_lossy(path)))
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use crate::manifest::PathText;
 /// What the caller may say of owners.
 #[derive(Debug, Clone)]
 pub struct Rights {
-    /// The caller.
+    /// The uid of the caller; 0 may give files to any owner.
     pub user: u32,
-    /// The caller's group.
+    /// The gid that new files of the caller get.
     pub group: u32,
     /// The other groups that the caller belongs to.
     pub groups: Vec<u32>,
@@ -147,7 +147,7 @@ mod tests {
         // What differs in that alone is no step, and named.
         let (after, lost) = planned(Some(file(1, None, &[])), file(1, other(6), &[]), 1000);
         assert_eq!((after, lost.len()), (None, 1));
-        // Who is not root and not the owner leaves what stays in its place as it is.
+        // A caller that is neither root nor the owner cannot change a file that stays in its place.
         let (after, _) = planned(Some(file(1, other(6), &[])), file(1, None, &["user.tag"]), 1000);
         assert_eq!(after, Some(file(1, other(6), &["user.tag"])));
     }

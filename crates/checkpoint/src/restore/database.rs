@@ -1,12 +1,12 @@
 //! SQLite databases in a restore: which of them change together with the files beside them, and who has one open.
 //!
-//! A log belongs to one state of its database: beside another state SQLite replays it all the same and the database is
-//! destroyed. So the side files of a database that changes are saved raw, the database too, and all of them change together.
+//! A log belongs to one state of its database: beside another state SQLite replays it anyway, and destroys the database.
+//! So the side files of a database that changes are saved raw, the database too, and all of them change together.
 //!
 //! Whether a program uses one is asked of the locks that SQLite takes and of the files that processes have open. What cannot be
 //! seen: a process of another user (unless root asks) or in another container that holds no lock at this moment, which is an idle
 //! connection to a database without a write-ahead log; who opened such a one under another of its names, where the kernel (before Linux
-//! 5.14) or a layered file system tells other inodes of open files; and whoever uses it over a network file system without locks.
+//! 5.14) or a layered file system tells other inodes of open files; and a program that uses it over a network file system without locks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -34,7 +34,7 @@ const HEAD: usize = 16;
 pub struct Touched {
     /// Those that change together with their side files.
     pub databases: Vec<Database>,
-    /// Side files that the target holds and that would come to stand beside a database that stays as it is.
+    /// Side files that the target holds and that would come to lie beside a database that does not change.
     pub strangers: Vec<Vec<u8>>,
 }
 
@@ -53,7 +53,7 @@ pub fn sides_of(database: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
 
 /// Finds the databases with side files, now or in the target, that a restore would touch.
 ///
-/// `now`: the tree as it is. Errors: `corrupt`.
+/// `now`: the current tree. Errors: `corrupt`.
 pub fn touched(
     objects: &Objects,
     root: &RootDir,
@@ -179,7 +179,7 @@ pub fn require_alone(
     comes: Option<&Hash>,
 ) -> Result<Option<Unused>> {
     let stands = stands_as_one(root, path);
-    // An index without a log is made anew by whoever opens the database.
+    // An index (`-shm`) without a log does no harm: the next program that opens the database makes it anew.
     let is_log = |side: &Vec<u8>| {
         !side.ends_with(b"-shm") && matches!(root.state(side), Ok(Found::File(_) | Found::Symlink(..)))
     };
@@ -240,8 +240,8 @@ pub(super) fn beside_a_stranger(side: &[u8]) -> Diagnosis {
     )
 }
 
-/// Locks the whole of a file against every lock of SQLite's: a reader of a database with a write-ahead log holds one as long as it is
-/// connected, any other while it reads or writes.
+/// Locks the whole of a file against every lock of SQLite. A connection to a database with a write-ahead log holds a lock until it is
+/// closed, any other connection only while it reads or writes.
 fn lock(root: &RootDir, path: &[u8]) -> std::result::Result<Option<std::fs::File>, Errno> {
     // A lock against readers needs the right to write; without it, one against writers is what can be had.
     let (file, operation) = match root.open_to_lock(path, true) {
@@ -280,7 +280,7 @@ fn opened_by(root: &RootDir, database: &[u8]) -> Option<String> {
         for open in std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten() {
             let Ok(link) = std::fs::read_link(open.path()) else { continue };
             let bytes = path_bytes(&link);
-            // A program that lost its file under this name makes its next journal under this name all the same.
+            // A program whose file was deleted still makes its next journal under the old name, so it counts as a user.
             let deleted = bytes.strip_suffix(b" (deleted)");
             let link = path_from_bytes(deleted.unwrap_or(bytes));
             // Only what has one of the names or inodes is looked at: the files of others may lie where a look would hang.

@@ -6,9 +6,9 @@
 //!                          └─────┘ its process died: the same plan is applied again
 //! ```
 //!
-//! The row is there before the first file is written, so whoever comes after a death knows the plan and what stood there before. An older
-//! binary refuses a ledger of a newer schema (`newer_schema`), so it never finishes a restore whose plan it cannot read. An unknown word in a
-//! row is `corrupt`: a restore that is read wrongly would be finished in the wrong way.
+//! The row is there before the first file is written, so after a crash the next call knows the plan and what stood there before. An older
+//! binary refuses a ledger of a newer schema (`newer_schema`), so it never finishes a restore whose plan it cannot read. An unknown word in
+//! a row is `corrupt`: a restore that is read wrongly would be finished in the wrong way.
 
 mod state;
 
@@ -41,7 +41,7 @@ ic_base::words! {
         Prepared = "prepared",
         /// Some of it may be written.
         Applying = "applying",
-        /// Done.
+        /// Written as far as possible; what it left is recorded.
         Applied = "applied",
     }
 }
@@ -49,8 +49,8 @@ ic_base::words! {
 /// A restore that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restore {
-    /// Its id.
-    pub id: RestoreId,
+        /// The id, which also names its temporary files and the refs that keep what it moved.
+        pub id: RestoreId,
     /// The event that recorded it.
     pub seq: Seq,
     /// The root it writes into.
@@ -65,7 +65,7 @@ pub struct Restore {
     pub target_id: CheckpointId,
     /// What it was about to change.
     pub safety_id: CheckpointId,
-    /// What it left.
+    /// The checkpoint of the tree that it left; `None` until it is applied.
     pub restored_id: Option<CheckpointId>,
     /// Its plan: an object.
     pub plan: Hash,
@@ -97,8 +97,8 @@ impl Restore {
 /// What a new restore is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRestore<'a> {
-    /// Its id.
-    pub id: &'a RestoreId,
+        /// The id, made before the first write.
+        pub id: &'a RestoreId,
     /// The root it writes into.
     pub root: &'a Path,
     /// What kind it is.

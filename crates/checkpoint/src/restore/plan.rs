@@ -23,7 +23,7 @@ ic_base::words! {
         Create = "create",
         /// It gets other content.
         Modify = "modify",
-        /// It is removed.
+        /// It is removed; the target has nothing there.
         Delete = "delete",
         /// It gets other permission bits.
         Chmod = "chmod",
@@ -40,24 +40,24 @@ ic_base::words! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Node {
-    /// A regular file.
+    /// A regular file, whose content is an object of the store.
     File {
         /// The SHA-256 of its content.
         #[serde(with = "hash_text")]
         hash: ic_events::Hash,
         /// Its length in bytes.
         size: u64,
-        /// Its permission bits.
-        mode: u32,
-        /// What it has beside.
-        #[serde(default, skip_serializing_if = "Attributes::is_usual")]
-        attributes: Attributes,
-    },
-    /// A symbolic link, and where it points.
+                /// Its permission bits (07777), as the target has them.
+                mode: u32,
+                /// What it has beside.
+                #[serde(default, skip_serializing_if = "Attributes::is_usual")]
+                attributes: Attributes,
+            },
+            /// A symbolic link, and where it points.
     Symlink(PathText),
-    /// A directory, and its permission bits.
-    Directory {
-        /// Its permission bits.
+        /// A directory, and its permission bits.
+        Directory {
+            /// Its permission bits (07777), as the target has them.
         mode: u32,
         /// What it has beside.
         #[serde(default, skip_serializing_if = "Attributes::is_usual")]
@@ -66,7 +66,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// What a checkpoint holds there; `None` for a name that was passed over.
+    /// What a checkpoint holds there; `None` for a name that was left out.
     pub fn of(state: &State) -> Option<Self> {
         match state {
             State::File { hash, size, mode, attributes } => {
@@ -110,9 +110,9 @@ impl Node {
 /// A change that a restore makes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// From the root.
+    /// The path that changes, from the root.
     pub path: PathText,
-    /// What is done.
+    /// How the path changes; decides in which pass it is done.
     pub action: Action,
     /// What must stand there; `None`: nothing.
     pub before: Option<Node>,
@@ -169,11 +169,11 @@ impl Plan {
 /// What a restore does, in the order of paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The changes.
+    /// Every change of a path, a directory before what is in it.
     pub steps: Vec<Step>,
     /// Paths that differ and are left alone, and why.
     pub skipped: Vec<(PathText, String)>,
-    /// Paths that changed since the target was taken and stay, because nobody has their content: the restore is not complete.
+    /// Paths that changed since the target was taken and stay, because their old content is kept nowhere: the restore is not complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_changed: Vec<PathText>,
     /// What the target had at a path and does not come back with it, because no checkpoint holds it.
@@ -190,14 +190,14 @@ pub struct Plan {
 /// An SQLite database, and the names of its log, index and journal that stand beside it before the restore or after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Database {
-    /// The database.
+    /// The path of the database's own file, from the root.
     pub path: PathText,
     /// What stands beside it, from the root.
     pub sides: Vec<PathText>,
 }
 
-/// Paths that the target holds and that the capture of the tree as it is passed over: they must be captured too before
-/// they can be changed.
+/// Paths that the target holds and that the capture of the current tree left out: they must be captured too before they can be
+/// changed.
 pub fn must_be_saved(differences: &[Difference], limits: &Limits) -> BTreeSet<Vec<u8>> {
     let mut passed: Option<&[u8]> = None;
     let mut paths = BTreeSet::new();
@@ -219,7 +219,7 @@ fn can_be_saved(reason: Reason) -> bool {
     !matches!(reason, R::Git | R::GitName | R::Store | R::Deep | R::Purged | R::Ledger | R::WorkTree)
 }
 
-/// The plan that makes the tree, which differs from the target so (`before`: as it is, `after`: the target), the target.
+/// The plan that turns the tree into the target. `differences`: `before` is the current tree, `after` the target.
 ///
 /// `uncaptured` tells whether a path's present content is in no checkpoint yet.
 pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u8]) -> bool) -> Plan {

@@ -1,4 +1,4 @@
-//! Undoing only what one piece of work did: each of its changes is merged out of the tree as it is now, newest first.
+//! Undoing only what one piece of work did: each of its changes is merged out of the current tree, newest first.
 //!
 //! A change is a pair: what stood at a path before, and what the work left there. A path that is as the work left it gets what stood there
 //! before. Text that others changed since is merged: the base is what the work left, one side what stands there now, the other what
@@ -30,7 +30,7 @@ pub use replay::{Past, Undone, Whose, without_returns};
 /// What is to be done to undo a piece of work.
 #[derive(Debug, Default)]
 pub struct Reversed {
-    /// How the tree (`before`: as it is) differs from what it is to become.
+    /// How the current tree (`before`) differs from what it is to become (`after`).
     pub differences: Vec<Difference>,
     /// Paths that cannot be merged, and why. Their differences lead to what stood there before the work.
     pub conflicts: Vec<(Vec<u8>, String)>,
@@ -42,12 +42,12 @@ pub struct Reversed {
     pub texts: Vec<Vec<u8>>,
 }
 
-/// A tree as it is, and as a look at it sees it.
+/// The current tree, exactly and in the form that a checkpoint would have.
 #[derive(Clone, Copy)]
 pub struct Now<'n> {
-    /// Where it stands.
+    /// The directory of the tree, for texts that no checkpoint holds.
     pub root: &'n RootDir,
-    /// All that a restore may change, as it is.
+    /// The exact tree: all that a restore may change, databases byte by byte.
     pub exact: &'n Hash,
     /// As a checkpoint of it would have it: of an SQLite database, what is in its log is in its copy.
     pub usual: &'n Hash,
@@ -81,7 +81,7 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
         };
         stays.push((path.clone(), why.clone()));
     }
-    // What the work never changed is in nobody's way.
+    // Paths that the work never changed need no decision: they are only named.
     left.extend(own.noted().map(|(path, why)| (path.clone(), why.clone())));
     for (path, pairs) in changes {
         work.step_back(path, pairs)?;
@@ -167,7 +167,7 @@ impl Work<'_> {
                     list.push((path.to_vec(), why.to_owned()));
                 } else if let (true, None, Some(name)) = (is_as_it_was, &state, self.renamed.get(path)) {
                     let name = String::from_utf8_lossy(name);
-                    let why = format!("others renamed it to {name} since, which stays as it is");
+                    let why = format!("others renamed it to {name} since, which is not changed");
                     self.reversed.parts.push((path.to_vec(), why));
                 }
                 self.reversed.texts.append(&mut texts);
@@ -241,7 +241,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The paths right below a directory of the tree as it is.
+    /// The paths right below a directory of the current tree.
     fn entries(&self, path: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut tree = self.objects.tree(self.now.exact)?;
         for name in path.split(|b| *b == b'/').filter(|name| !name.is_empty()) {

@@ -16,9 +16,9 @@ use crate::tree::{Node, Tree};
 /// An object that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Its name.
+    /// The hash under which the store should have it.
     pub object: Hash,
-    /// What is wrong.
+    /// A sentence about what is wrong with it, for people.
     pub problem: String,
     /// The checkpoints that need it.
     pub checkpoints: Vec<CheckpointId>,

@@ -17,7 +17,7 @@ impl<'d> OpenedUp<'d> {
     /// Gives the owner of a directory these bits, if they are missing.
     pub(super) fn new(directory: &'d OwnedFd, needed: u32) -> Result<Self> {
         let mode = fstat(directory)?.st_mode & 0o7777;
-        // Where it is somebody else's directory, the work itself says what is not allowed.
+        // In another user's directory this fails, and the work itself then says what is not allowed.
         let is_opened = mode & needed != needed && set_directory_mode(directory, mode | needed).is_ok();
         Ok(Self { directory, closed: is_opened.then_some(mode) })
     }

@@ -9,9 +9,9 @@ use rustix::io::Errno;
 /// What tells one state of a file from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// The device.
+    /// The number of the device that it lies on.
     pub dev: u64,
-    /// The inode.
+    /// The number of its inode on that device.
     pub ino: u64,
     /// Its length in bytes.
     pub size: u64,
@@ -30,11 +30,11 @@ pub struct Stat {
 pub enum Found {
     /// Nothing, or a directory above it is none.
     Absent,
-    /// A regular file.
+    /// A regular file, which may have other names.
     File(Stat),
     /// A symbolic link, and where it points.
     Symlink(Stat, Vec<u8>),
-    /// A directory.
+    /// A directory, whatever is in it.
     Directory(Stat),
     /// A socket, fifo or device.
     Special,

@@ -1,6 +1,6 @@
 //! Giving a file or directory its owner and extended attributes.
 //!
-//! What the caller may not give, or the file system does not take, is left as it is and is no failure: the content is worth more. A
+//! An owner or attribute that the caller may not set, or the file system does not take, is no failure: the content is worth more. A
 //! restore compares what it left with what it should have left, and names what is missing.
 
 use std::ffi::{CStr, CString};
@@ -19,7 +19,7 @@ use crate::attributes::{Attributes, CAPABILITY, Extended, Owner, gather, unusual
 /// What a path is to look like beside its content.
 #[derive(Debug, Clone, Copy)]
 pub struct Looks<'a> {
-    /// Its permission bits.
+    /// Its permission bits (07777), before those that may not be lent are removed.
     pub mode: u32,
     /// What it has beside; `None`: what it has already.
     pub attributes: Option<&'a Attributes>,
@@ -75,7 +75,7 @@ impl RootDir {
         }
         for wanted in attributes.extended.iter().filter(|wanted| !has.contains(wanted)) {
             let (name, value) = wanted;
-            // Only in a tree of root's own: in another one, whoever wrote the checkpoint would lend root's rights to everybody.
+            // Only in a tree of root's own: in another user's tree, that user may have written the checkpoint, and would get root's rights.
             if name == CAPABILITY && !self.is_roots_own() {
                 continue;
             }

@@ -8,15 +8,16 @@ use ic_base::Result;
 
 use super::{Writer, locked};
 
-/// So often a writer that may be killed enters what it has: one transaction that waits for the disk, and no more than that is lost.
+/// The interval in which a writer that may be killed enters what it has, in one transaction that waits for the disk. A kill loses at most
+/// the work of one interval.
 const PROGRESS: Duration = Duration::from_millis(300);
 
 /// When what was added entered the index last.
 pub(super) type Last = Mutex<Instant>;
 
 impl Writer<'_> {
-    /// Enters what is added from time to time, and when the writer is dropped: whoever called it may be killed, and the next one is to
-    /// find what this one stored.
+        /// Enters what is added from time to time, and when the writer is dropped: the process may be killed, and the next capture shall
+        /// find what this one stored.
     pub fn keep_progress(&mut self) {
         self.progress = self.keeps.then(|| Mutex::new(Instant::now()));
     }

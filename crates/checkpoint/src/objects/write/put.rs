@@ -82,7 +82,7 @@ impl Writer<'_> {
         let first = fill(source, &mut buffer)?;
         if first < PIECE {
             let hash = hash_of(&buffer);
-            // What was lost comes back with whoever has it.
+            // Lost content is kept again by the first file that has it.
             let heeds = if heeds == Heeds::Losses { Heeds::Purges } else { heeds };
             let is_gone =
                 self.put_content(hash, Form::Whole, &buffer, heeds)? == Kept::Gone(Presence::Purged);
@@ -131,7 +131,7 @@ impl Writer<'_> {
 
     /// What there is of an object. What is to be added now is here from then on.
     pub(super) fn presence(&self, hash: &Hash, heeds: Heeds) -> Result<Presence> {
-        // The lock is held while the store is asked: a thread that has the same content meanwhile would take what is gone for kept.
+        // The lock is held while the store is asked: otherwise another thread with the same content would take purged content for kept.
         let mut seen = locked(&self.seen);
         if seen.contains(hash) {
             return Ok(Presence::Here);

@@ -40,7 +40,8 @@ pub(super) fn write(
     }
 }
 
-/// Whether a directory is opened up while something is written into it: whoever wrote there at the same time would find it closed again.
+/// Whether a directory is opened up while something is written into it. Then files are written one after the other: a second thread could
+/// find the directory closed again.
 fn opens_any_up(plan: &Plan) -> bool {
     let is_closed = |node: &Node| matches!(node, Node::Directory { mode, .. } if mode & MAKE != MAKE);
     let is_any = |step: &Step| [&step.before, &step.after].into_iter().flatten().any(is_closed);
@@ -48,7 +49,8 @@ fn opens_any_up(plan: &Plan) -> bool {
 }
 
 impl Applier<'_> {
-    /// Whether the file that stands there has other names: each of them that changes changes its inode, and to close one ends the locks on all.
+    /// Whether the file that stands there has other names: each of them that changes changes its inode, and to close one ends the locks on
+    /// all.
     fn is_known_elsewhere(&self, step: &Step) -> bool {
         matches!(self.root.state(&step.path.0), Ok(Found::File(stat)) if stat.names > 1)
     }

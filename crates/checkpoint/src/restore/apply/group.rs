@@ -1,7 +1,7 @@
 //! Databases that change together with the files beside them.
 //!
-//! A program that opens a database in the midst of this must find one state or the other, or nothing at all, and so must whoever
-//! finds the tree after a crash. So the database goes first and comes last: while it is away, what lies beside it is only files.
+//! A program that opens a database during the restore, or after a crash in it, must find one state or the other, or no database. So the
+//! database is removed first and written last: while it is away, the files beside it are only files.
 //! The other way round, a database would lack its log for a moment, or meet one of another state, and SQLite would destroy it.
 
 use ic_base::{Diagnosis, Result};
@@ -47,10 +47,11 @@ impl<'p> Group<'p> {
 }
 
 impl Applier<'_> {
-    /// Removes what the group's plan found and does not leave as it is, the database first.
+    /// Removes the files of the group that the plan replaces or removes, the database first.
     ///
     /// A path that is gone is as good as removed: it was saved, and a restore that was killed here goes this way again. Errors:
-    /// `file_conflict` for a path that is neither as the plan found it nor as it leaves it, `busy` for a database in use: nothing is removed.
+    /// `file_conflict` for a path that is neither as the plan found it nor as it leaves it, `busy` for a database in use: nothing is
+    /// removed.
     pub(super) fn clear(&self, group: &Group<'_>) -> Result<()> {
         let path = &group.database.path.0;
         // First: what a program uses is not as it was looked at, which would be said of it then.

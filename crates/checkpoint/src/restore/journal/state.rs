@@ -7,7 +7,7 @@ use super::Progress;
 /// What happens to a restore once it is prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Happening {
-    /// Writing begins.
+    /// The first write is about to be made, or made again after a crash.
     Begins,
     /// All is written that could be, and what it left is recorded.
     Ends,
@@ -26,7 +26,7 @@ impl Happening {
 pub(super) fn next(progress: Progress, happening: Happening) -> Result<Progress> {
     use {Happening as H, Progress as P};
     match (progress, happening) {
-        // A process may have died while it wrote; whoever settles the restore applies the same plan again.
+        // `Applying` again: a process died while it wrote, and the next one applies the same plan.
         (P::Prepared | P::Applying, H::Begins) => Ok(P::Applying),
         (P::Applying, H::Ends) => Ok(P::Applied),
         (P::Applied, H::Begins | H::Ends) | (P::Prepared, H::Ends) => {

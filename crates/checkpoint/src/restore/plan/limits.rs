@@ -12,10 +12,10 @@ pub struct Limits {
     pub paths: Vec<Vec<u8>>,
     /// Only exactly these paths and the directories they need; `None`: everything.
     pub only: Option<BTreeSet<Vec<u8>>>,
-    /// Not these paths.
+    /// These paths, and what is below them, do not change.
     pub keep: BTreeSet<Vec<u8>>,
-    /// Side files of databases that are restored: they go where their database goes. What the target passed over was in its copy of the
-    /// database, so there it is as good as absent.
+        /// Side files of databases that are restored: they change with their database. A side file that the target left out counts as
+        /// absent there, because its content was in the copy of the database.
     pub sides: BTreeSet<Vec<u8>>,
     /// These paths stay, and why.
     pub held: BTreeMap<Vec<u8>, String>,
@@ -49,7 +49,7 @@ impl Limits {
         self.reaches(path, |base| is_at_or_below(path, base))
     }
 
-    /// What is to stand at a path: where the target passed over a side file that goes with its database, nothing.
+    /// What the path is to hold; nothing for a side file that the target left out and that changes with its database.
     pub(super) fn wanted<'s>(&self, path: &[u8], after: Option<&'s State>) -> Option<&'s State> {
         after.filter(|after| after.is_content() || !self.sides.contains(path))
     }

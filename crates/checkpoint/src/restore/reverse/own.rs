@@ -125,7 +125,7 @@ impl Own {
         self.stays.entry(path).or_insert_with(|| Stay::Part(why.to_owned()));
     }
 
-    /// Leaves a path as it is because no checkpoint holds content of it, although the work changed it.
+    /// Leaves a path unchanged because no checkpoint holds content of it, although the work changed it.
     pub fn leave_unkept(&mut self, path: Vec<u8>, why: &str) {
         self.unkept.insert(path, why.to_owned());
     }

@@ -10,9 +10,9 @@ use crate::diff::{self, State};
 use crate::objects::Objects;
 
 impl Own {
-    /// Adds the new names of files of the work, as two looks at the tree show them: what goes at one path and comes at another with the same
-    /// content is a rename. `is_of_others`: whether a change of a path between the two is not of the work. Errors: `corrupt` if an object
-    /// cannot be read.
+    /// Adds the new names of files of the work, as two looks at the tree show them: what goes at one path and comes at another with the
+    /// same content is a rename. `is_of_others`: whether a change of a path between the two is not of the work. Errors: `corrupt` if an
+    /// object cannot be read.
     pub fn add_renames(
         &mut self,
         objects: &Objects,
@@ -31,7 +31,7 @@ impl Own {
         self.last_look = Some(tree);
     }
 
-    /// By path, the names that others gave to what the work left there. `now`: the tree as it is.
+    /// By path, the names that others gave to what the work left there. `now`: the current tree.
     pub(super) fn new_names(&self, objects: &Objects, now: &Hash) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
         let mut names: HashMap<_, _> = self.renamed.clone().into_iter().collect();
         let Some(last) = &self.last_look else { return Ok(names) };

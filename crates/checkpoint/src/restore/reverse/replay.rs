@@ -1,7 +1,7 @@
 //! What a path would be without a piece of work, and with it, after all that others did there.
 //!
-//! One merge with what stands there now does not tell who made a line what it is: others may have set it back, and made it so again since. And what
-//! others did may be undone by now, which the work met in the file. So the history of the path is played again from its beginning,
+//! One merge with what stands there now does not tell who made a line what it is: others may have set it back, and made it so again since.
+//! And what others did may be undone by now, which the work met in the file. So the history of the path is played again from its beginning,
 //! twice: with the work and without it, and in neither what is undone.
 
 use ic_base::{Result, Seq};
@@ -18,7 +18,7 @@ use crate::objects::{Objects, hash_of};
 pub struct Past {
     /// The event of the look that saw it.
     pub seq: Seq,
-    /// Who made it.
+    /// Whose change it is, as far as that is known.
     pub whose: Whose,
     /// What stood there before, and after.
     pub change: Pair,
@@ -29,11 +29,11 @@ pub struct Past {
 pub enum Whose {
     /// The work that is to be undone, or to come back.
     Work,
-    /// Other work.
+    /// Another piece of work of the same or another run.
     Others,
     /// No work that is known: a person, or git for one.
     Person,
-    /// Nobody any more: work that is undone alone, and what restored the tree when work was undone alone, or came back.
+    /// It does not count: work that was undone alone, and the restores that undid such work or brought it back.
     Undone,
     /// A rollback that stands.
     Back {
@@ -61,14 +61,14 @@ struct Moment {
     actual: Option<State>,
     without: Option<State>,
     with: Option<State>,
-    /// Others had changed what the work had changed, and nobody has gone back past that yet.
+    /// Others had changed what the work had changed, and no rollback has gone back past that yet.
     clash: Option<String>,
 }
 
 impl Own {
     /// Knows of a path what its history says, oldest first: the change is from what would be there without the work to what would be there
-    /// with it; the other way round for work that comes back. Where others changed what the work had changed, it knows what it knew, and that
-    /// only they can say what is whose. Errors: `corrupt` if an object cannot be read.
+    /// with it; the other way round for work that comes back. Where others changed what the work had changed, it knows what it knew, and
+    /// that only they can say what is whose. Errors: `corrupt` if an object cannot be read.
     pub fn replay(
         &mut self,
         objects: &Objects,
@@ -131,7 +131,7 @@ fn is_as_it_was(history: &[Past], at: Seq) -> bool {
 }
 
 /// Whether an undo that changed nothing at a path would have had something to change in what the looks say was there: then it was not there
-/// any more, and nobody has seen who did that.
+/// any more, and it is not known who removed it.
 fn was_changed_unseen(objects: &Objects, path: &[u8], then: &[Past]) -> Result<bool> {
     let Ok((end, texts)) = end(objects, path, then, false)? else { return Ok(false) };
     let mut own = Own::default();
@@ -183,7 +183,7 @@ fn end(objects: &Objects, path: &[u8], history: &[Past], is_undone: bool) -> Res
             Whose::Back { to } => moments.iter().rev().find(|moment| moment.seq <= to),
             _ => None,
         };
-        // Of what a rollback left as it was nobody can say when that began.
+        // If the rollback left another state than the one it went back to, it is not known since when the path has it.
         match back.filter(|moment| is_same(moment.actual.as_ref(), past.change.1.as_ref())) {
             Some(moment) => now = moment.clone(),
             None if now.clash.is_none() => {
@@ -201,7 +201,7 @@ fn end(objects: &Objects, path: &[u8], history: &[Past], is_undone: bool) -> Res
 }
 
 impl Moment {
-    /// Makes a change of the history on both sides, as far as it is of them; returns why that cannot be.
+    /// Applies a change of the history to each side that it belongs to; returns why that is not possible.
     fn change(
         &mut self,
         objects: &Objects,
@@ -218,8 +218,9 @@ impl Moment {
         };
         for side in sides {
             match changed(objects, path, side.as_ref(), &past.change, texts)? {
-                // It changed what is undone by now, and was left in its place: without the work neither of the two stands, and what came of it
-                // is what stood there then. To bring it back would bring back the other, too; and what would go is for a person to decide.
+                // It changed what is undone by now, and was left in its place: without the work neither of the two stands, and what came of
+                // it is what stood there then. To bring it back would bring back the other, too; and what would go is for a person to
+                // decide.
                 Step::Conflict(_) if past.whose == Whose::Work => match &past.change.1 {
                     after if is_undone && has_without => side.clone_from(after),
                     _ => return Ok(Some("the work changed what is undone by now".to_owned())),
@@ -239,7 +240,7 @@ impl Moment {
     }
 }
 
-/// Whether all that a step had to do with is files: what is said of them holds whoever changed what.
+/// Whether a step was about files alone: then the reason of its conflict is true whichever side made the change.
 fn is_of_files(state: Option<&State>, (from, to): &Pair) -> bool {
     [state, from.as_ref(), to.as_ref()].iter().all(|one| matches!(one, Some(State::File { .. })))
 }
