@@ -195,7 +195,7 @@ fn who_is_not_root_is_told_what_does_not_come_back() {
     }
     assert_eq!(extended(&at("mine")).len(), 1, "what is the caller's own comes back");
     assert_eq!(fs::metadata(at("theirs")).expect("a file").uid(), 4321);
-    // What differs in that alone is nothing to do, and is named all the same.
+    // A path that differs only in what the caller may not set is no change, but is still named.
     let again = as_user(&cli, 4321, &arguments).json();
     assert_eq!(
         (again["changes"].clone(), told(&again, "not_kept", "reason").len()),
@@ -210,7 +210,7 @@ fn a_forged_tree_lends_nobody_roots_rights() {
         return;
     }
     let id = create(&cli);
-    // The tree, and so whoever may have written the checkpoint, is another user's.
+    // The tree is another user's, and so that user may have written the checkpoint.
     chown(cli.root(), Some(4321), Some(4321)).expect("another owner");
     let hash = keep(&cli, b"#!/bin/sh\n");
     let program = |name: &str, owner, extended| Entry {

@@ -1,4 +1,4 @@
-//! What is read beside a prune: a checkpoint that goes meanwhile is one that is not there, never a damaged one.
+//! Reading during a prune: a checkpoint that is pruned at that moment is reported as absent, never as damaged.
 
 use std::fs;
 use std::io::Read;
@@ -21,7 +21,7 @@ fn noise(lines: usize, seed: u64) -> String {
     (0..lines).map(|_| line()).collect()
 }
 
-/// Starts a call whose output nobody reads yet: it stands still with the pipe full.
+/// Starts a call whose output is not read yet: it waits as soon as the pipe is full.
 fn begin(cli: &Cli, arguments: &[&str]) -> Child {
     let mut command = cli.command(arguments);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic");

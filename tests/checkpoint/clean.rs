@@ -51,7 +51,7 @@ fn a_restored_tree_is_called_clean_where_git_calls_it_clean() {
         fs::write(info.join("attributes"), "* text\n").expect("attributes");
     };
     let moved_on: Between = |cli| {
-        // The branch of the checkpoint is left as it is where another work tree has it.
+        // A restore does not move the checkpoint's branch if another work tree has it checked out.
         git_in(cli.root(), &["checkout", "-q", "--detach"]);
     };
     let intended: Between = |cli| {

@@ -139,7 +139,7 @@ fn a_restore_gets_its_turn_among_captures_that_never_pause() {
     });
 }
 
-/// The restore that an undo takes back is chosen when the undo has its turn: not before another restore that came first.
+/// An undo chooses the restore that it undoes once it has the lock: not before, while another restore may still come first.
 #[test]
 fn an_undo_beside_a_restore_leaves_no_mixture_of_states() {
     let cli = project();
@@ -163,7 +163,7 @@ fn an_undo_beside_a_restore_leaves_no_mixture_of_states() {
             both.into_iter().map(|thread| thread.join().expect("a call")).collect()
         });
         assert!(outcomes.iter().all(|outcome| outcome.code == Some(0)), "{outcomes:?}");
-        // The restore first, which is undone then; or the undo first, which takes back the restore before.
+        // Either the restore comes first and is then undone, or the undo comes first and undoes the restore before it.
         let found = tree(&cli);
         let is_one = states[..2].iter().any(|(_, state)| found.differences(state).is_empty());
         assert!(is_one, "round {round}: {outcomes:?}");

@@ -161,7 +161,7 @@ fn a_preview_names_the_database_that_the_real_call_will_not_replace() {
         let before = tree(&cli);
         let asks = ["checkpoint", "restore", &id, "--dry-run", "--json"];
         let preview = cli.json(asks);
-        // What nobody holds between two transactions is not in use.
+        // Without a write-ahead log a connection holds no lock between two transactions, so the database is not in use.
         let is_held = cli.run(["checkpoint", "restore", &id, "--yes", "--json"]).code == Some(4);
         assert!(is_held || journal == "DELETE", "{journal}");
         let named = preview["warnings"].as_array().cloned().unwrap_or_default();

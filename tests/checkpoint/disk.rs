@@ -42,7 +42,7 @@ impl Drop for Tmpfs {
     }
 }
 
-/// Fills the file system until so many bytes are left.
+/// Fills the file system until only the given number of bytes is left.
 pub(crate) fn fill(directory: &Path, left: usize) -> PathBuf {
     let path = directory.join("ballast");
     let mut file = fs::File::create(&path).expect("the ballast");
@@ -68,7 +68,7 @@ pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
     .collect()
 }
 
-/// A project whose ledger and store lie on a disk of so many megabytes; `None` where none can be mounted.
+/// A project whose ledger and store lie on a disk of the given number of megabytes; `None` where none can be mounted.
 pub(crate) fn on_a_small_disk(megabytes: u32) -> Option<(Cli, Tmpfs, PathBuf)> {
     let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
     let point = cli.home().join("small");

@@ -1,4 +1,4 @@
-//! Nothing is deleted or replaced without evidence: what a checkpoint passed over, or what is passed over now and no
+//! Nothing is deleted or replaced without evidence: what a checkpoint left out, or what is left out now and no
 //! checkpoint could save, survives a restore, and where it stood in the way it is named.
 
 use std::fs;

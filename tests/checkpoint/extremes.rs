@@ -45,7 +45,7 @@ fn a_file_with_holes_comes_back_with_holes() {
     }
 }
 
-/// Makes a chain of so many directories, with a file in the last.
+/// Makes a chain of nested directories, with a file in the last.
 fn chain(cli: &Cli, length: usize) {
     use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;

@@ -9,7 +9,7 @@ use ic_testkit::{Cli, write_in};
 use crate::disk::Tmpfs;
 use crate::world::{create, project, restore, told, tree};
 
-/// A path that nobody can change, as long as it lives.
+/// A path that cannot be changed, not even by root, until this value is dropped.
 pub(crate) struct Immutable(PathBuf);
 
 impl Immutable {

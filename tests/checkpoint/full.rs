@@ -1,4 +1,4 @@
-//! What works on a disk that is full to its last byte: looking, and giving space back, as often as it is full.
+//! What works on a disk that is full to its last byte: reading, and freeing space, each time that it is full.
 
 use std::fs;
 use std::io::Write;

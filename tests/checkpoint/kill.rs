@@ -69,7 +69,7 @@ impl TwoStates {
                 [Some(a), Some(b)] => std::mem::discriminant(a) != std::mem::discriminant(b),
                 _ => true,
             };
-            // Directories are made for their owner alone, and opened up meanwhile.
+            // During a restore a new directory is open to its owner alone, and an old one may be opened up.
             let is_directory = |node: Option<&Node>| matches!(node, Some(Node::Directory { .. }));
             let is_opened = is_directory(here) && allowed.into_iter().any(is_directory);
             let is_gap = here.is_none() && is_swapped;
@@ -171,7 +171,7 @@ fn what_follows_a_killed_restore_says_that_it_was_interrupted_or_finished() {
     assert!(told.stderr.contains("was interrupted"), "{told:?}");
     let created = states.cli.json(["checkpoint", "create", "--json"]);
     assert_eq!(created["warnings"][0]["code"], "restore_interrupted", "{created}");
-    // A refusal writes nothing of its own; the tree is another one all the same, and that is said.
+    // A refused call writes nothing of its own, but it finished the interrupted restore first, and says so.
     let zeros = "0".repeat(64);
     let words =
         ["checkpoint", "restore", &states.ids[1 - target], "--yes", "--json", "--expect-plan", &zeros];
@@ -274,7 +274,7 @@ fn a_killed_undo_is_finished_by_another_undo_and_goes_no_further() {
     let states = TwoStates::new(10, 20);
     let mut random = Random::seeded();
     let cli = &states.cli;
-    let (mut finished, mut taken_back) = (0, 0);
+    let (mut finished, mut undone) = (0, 0);
     for round in rounds(20) {
         restore(cli, &states.ids[1]);
         restore(cli, &states.ids[0]);
@@ -304,10 +304,10 @@ fn a_killed_undo_is_finished_by_another_undo_and_goes_no_further() {
         }
         step(cli, "redo");
         tree(cli).assert_is(&states.trees[0], &when);
-        taken_back += 1;
+        undone += 1;
     }
-    tell(&format!("{finished} finished, {taken_back} taken back"));
-    assert!(finished > 0 && taken_back > finished, "no kill came at a moment that matters");
+    tell(&format!("{finished} finished, {undone} undone"));
+    assert!(finished > 0 && undone > finished, "no kill came at a moment that matters");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Files above `max-file-size`: what git has comes back from git, and what nobody has is named and makes the restore partial.
+//! Files above `max-file-size`: what git has comes back from git; what is kept nowhere is named and makes the restore partial.
 
 use std::fs;
 

@@ -64,7 +64,7 @@ pub(crate) fn bytes_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries =
         fs::read_dir(directory).expect("the directory").map(|entry| entry.expect("an entry").path());
     entries
-        // Memory that is shared: whoever opens a database makes it anew.
+        // The shared-memory file is left out: opening a database makes it anew.
         .filter(|path| path.is_file() && !path.to_string_lossy().ends_with("-shm"))
         .map(|path| (path.clone(), fs::read(&path).expect("a file")))
         .collect()

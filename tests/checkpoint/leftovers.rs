@@ -172,7 +172,7 @@ fn a_purge_clears_copies_of_what_it_purges_and_is_recorded() {
     create(&cli);
     drop(writer);
     plant_unfinished(&cli);
-    // A copy whose owner was killed: nobody holds its lock.
+    // A copy whose owner was killed: its lock is free.
     let dead = caches(&cli).join("AbCdEf.scratch");
     fs::create_dir(&dead).expect("a directory");
     fs::write(dead.join("copy.db"), SECRET).expect("a copy");

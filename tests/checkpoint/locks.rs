@@ -247,7 +247,7 @@ fn a_prune_waits_for_nobody_who_reads_the_store() {
         (Some(0), Some(6)),
         "{pruned:?}"
     );
-    // With its log, which is long while somebody reads.
+    // With its log, which grows while a reader has the file open.
     let size = || {
         let part =
             |end| fs::metadata(store.with_file_name(format!("objects.db{end}"))).map_or(0, |part| part.len());

@@ -74,7 +74,7 @@ pub(crate) fn rows(cli: &Cli) -> i64 {
     content(cli).0
 }
 
-/// How many rows there are and how much is in them, of a copy that is whole: whoever opens a database may change it.
+/// How many rows there are and how many bytes are in them. It reads a copy with all side files, because opening a database may change it.
 pub(crate) fn content(cli: &Cli) -> (i64, i64) {
     let place = tempfile::tempdir_in(cli.home()).expect("a directory");
     for end in ["", "-wal", "-shm", "-journal"] {
@@ -93,7 +93,7 @@ pub(crate) fn content(cli: &Cli) -> (i64, i64) {
         .expect("the rows")
 }
 
-/// The files of the database. The index of a log is made anew by whoever opens it, and so by a capture: that it is there is all.
+/// The files of the database. Opening it, and so a capture, makes the index of its log (`-shm`) anew: only its presence counts.
 pub(crate) fn files(cli: &Cli) -> BTreeMap<String, Vec<u8>> {
     let content = |end: &str| {
         let content = fs::read(cli.root().join(format!("app.db{end}"))).ok()?;

@@ -1,4 +1,4 @@
-//! Files that are stored to through memory maps: their stat stays what it was, and they are seen all the same.
+//! Files that are stored to through memory maps: their stat does not change, but a capture still sees the change.
 //!
 //! Each scene plays twice: on the usual file system, where a store moves the times only if its page was written to disk since the
 //! last one, and in memory (tmpfs), where it never does once the page was read.

@@ -1,5 +1,5 @@
 //! Nothing outside of the root is written: not through links that stand where directories were, not through links that
-//! somebody puts there while a restore runs, and not through names that no capture can have made.
+//! are put there while a restore runs, and not through names that no capture can have made.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -255,7 +255,7 @@ fn a_name_that_some_file_system_takes_for_git_is_named_when_it_is_captured_and_n
         .map(|n| (n.to_owned(), "git_name".to_owned()));
     assert_eq!(told(&shown, "skipped", "reason"), named, "{shown}");
     assert_eq!(shown["complete"], false, "{shown}");
-    // Nobody knows what they hold: they stay, though the directory around them is new to the target.
+    // No checkpoint has their content: they stay, though the target does not have the directory around them.
     let empty = {
         fs::rename(cli.root().join("fixtures"), cli.home().join("fixtures")).expect("move it away");
         let empty = create(&cli);

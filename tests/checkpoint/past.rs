@@ -61,5 +61,5 @@ fn an_undo_of_what_later_work_changed_too_names_it_and_the_later_work_comes_back
     );
     assert_eq!(fs::read_to_string(cli.root().join("both")).expect("a file"), "new");
     restore(&cli, report["safety_checkpoint_id"].as_str().expect("a safety checkpoint"));
-    tree(&cli).assert_is(&before, "the way back that the report names");
+    tree(&cli).assert_is(&before, "the safety checkpoint that the report names");
 }

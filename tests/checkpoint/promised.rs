@@ -102,6 +102,6 @@ fn the_checkpoints_of_a_project_that_was_moved_are_named_and_restored() {
     let restored = at(&new, &["checkpoint", "restore", &id, "--into", "--yes", "--force"]);
     assert_eq!(restored.code, Some(0), "{restored:?}");
     assert_eq!(fs::read_to_string(new.join("f")).expect("a file"), "one\n");
-    // Whoever has checkpoints here is not told again.
+    // The directory has checkpoints of its own now, so the hint is not given again.
     assert_eq!(at(&new, &["checkpoint", "list", "--format", "text"]).stderr, "");
 }

@@ -56,7 +56,7 @@ fn a_branch_that_another_work_tree_uses_stays_and_is_named() {
         assert!(reason.starts_with(&format!("the branch w2 is {}", &theirs[..8])), "{reason}");
         assert!(reason.ends_with("another work tree uses it, so it stays"), "{reason}");
     };
-    // Nothing else is to be done: that one branch is elsewhere is said all the same.
+    // Nothing is to be restored, but the report still names the branch that differs.
     let nothing = restore(&cli, &first);
     assert_eq!(nothing["status"], "up_to_date");
     named(&nothing);

@@ -213,7 +213,7 @@ fn a_path_that_was_named_is_compared_or_named_or_refused() {
     }
     let changed = cli.json(comparing("src"));
     assert_eq!((told(&changed, "changes", "change").len(), &changed["skipped"]), (1, &serde_json::json!([])));
-    // With one that is there, the others are said all the same.
+    // If one of the paths is in the checkpoint, the others are still named as skipped.
     let both = ["checkpoint", "restore", &id, "--path", "src/a", "--path", "my.pem", "--yes", "--json"];
     assert_eq!(told(&cli.json(both), "skipped", "reason"), [("my.pem".to_owned(), "secret".to_owned())]);
     assert_eq!(fs::read_to_string(cli.root().join("src/a")).expect("it is back"), "one");
@@ -419,7 +419,7 @@ fn a_submodule_that_was_removed_is_not_called_lost() {
     assert!(log.contains("here alone"), "{log}");
 }
 
-/// An undo brings back what its restore took off, whoever uses the branch by now on which it was put away.
+/// An undo restores a stash entry that its restore dropped, even if another work tree has since checked out the branch of the entry.
 #[test]
 fn a_stash_entry_comes_back_though_another_work_tree_has_its_branch_by_now() {
     let cli = project();

@@ -1,4 +1,4 @@
-//! Changes that leave few traces: the same size, an old time put back, the same tick of the clock.
+//! Changes that leave few traces: the same size, an old time set again, the same tick of the clock.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;

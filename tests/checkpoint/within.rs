@@ -107,9 +107,9 @@ fn a_checkpoint_that_holds_a_ledger_as_a_plain_file_leaves_the_ledger_that_it_be
     // It is gone, and comes back as it was then, with its store.
     fs::remove_dir_all(outer.root().join("inner")).expect("the inner one");
     report(&outer, &["checkpoint", "restore", &id, "--yes", "--json"], &[0]);
-    assert_whole(&inner, &first, "brought back");
+    assert_whole(&inner, &first, "restored");
     inner.ok(["events", "verify"]);
-    // Whoever used it since made it a ledger: the undo of what brought it leaves it.
+    // It was used since and so is a ledger again: undoing the restore that made it does not remove it.
     let undone = report(&outer, &["checkpoint", "undo", "--yes", "--json"], &[0, 4]);
     assert!(ledger.exists(), "{undone}");
     assert_whole(&inner, &first, "what brought it was undone");

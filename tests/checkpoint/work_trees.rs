@@ -150,7 +150,7 @@ fn what_checkpoints_hold_of_a_later_work_tree_is_not_restored() {
         assert!(named(&report, "wt").contains("ic checkpoint cat"), "{report}");
         assert!(ic_testkit::tree(&inner) == theirs, "another place was changed");
         assert_eq!(fs::read_to_string(cli.root().join("mine")).expect("a file"), "mine\n");
-        // Read it can be all the same.
+        // It is not restored, but it can be read.
         assert_eq!(cli.ok(["checkpoint", "cat", &older, "wt/theirs"]), "theirs");
         let compared = cli.ok(["checkpoint", "diff", &older, "--format", "text"]);
         assert!(!compared.contains("wt/"), "{compared}");

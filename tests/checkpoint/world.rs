@@ -44,7 +44,7 @@ fn done(report: Value) -> Value {
     report
 }
 
-/// The tree as it is.
+/// The tree of the project now.
 pub(crate) fn tree(cli: &Cli) -> Snapshot {
     Snapshot::of(cli.root())
 }

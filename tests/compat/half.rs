@@ -68,7 +68,7 @@ fn undone_untold(world: &World) -> Option<String> {
     step.filter(|step| world.outside.text("undone").lines().last() == Some(step))
 }
 
-/// The ledger, whose log stays as it is.
+/// A connection to the ledger that leaves the log in place when it is closed.
 fn ledger(world: &World) -> Connection {
     let ledger = Connection::open(world.cli.db()).expect("open the ledger");
     ledger.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).expect("keep the log");
@@ -117,8 +117,8 @@ impl Half {
         assert_eq!(self.world.outside.text("undone"), self.wanted(), "{}: effects", self.when);
     }
 
-    /// The effects that are undone by the end, in their order. One whose undo was under way may be there again, as often as the ledger says that
-    /// it was tried, unless its command heeds that it was undone.
+    /// The effects that are undone by the end, in their order. One whose undo was under way may be there again, as often as the ledger says
+    /// that it was tried, unless its command heeds that it was undone.
     fn wanted(&self) -> String {
         let Some(again) = &self.again else { return self.after.undone.clone() };
         let sql = "SELECT attempts FROM compensations WHERE step = ?1 ORDER BY ord DESC LIMIT 1";

@@ -19,7 +19,7 @@ const CHANGED: [(&str, &str); 1] = [
 /// Answers that are about the program and the machine; they must be given, whatever they say.
 const OF_THE_PROGRAM: [&str; 3] = ["version", "health", "config show"];
 
-/// Keys whose values are the machine's: whether a process has the number that a worker of then had. They must be of the same kind.
+/// Keys whose values depend on the machine, such as whether a process has the number of an old worker. Only their type must be the same.
 const OF_THE_MACHINE: [&str; 1] = ["alive"];
 
 /// One question and what the older version answered.
@@ -106,7 +106,7 @@ fn reading_verbs_answer_as_the_older_version_did() {
     }
 }
 
-/// Every column of every event that was there, as it is stored.
+/// Every column, as stored, of the events up to `up_to`.
 fn events(ledger: &Path, up_to: i64) -> Vec<String> {
     let connection = Connection::open(ledger).expect("open the ledger");
     let sql = "SELECT seq, run_id, source, type, subject_id, from_state, to_state, epoch, reason, payload, created_at,

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// The widest window that an archive is packed with: worlds differ by a few pages, so each is found again in the one before it.
 pub(crate) const WINDOW: u32 = 27;
 
-/// A part of the archive of one version, unpacked as it is: worlds are copied from it.
+/// A part of the archive of one version, unpacked once: worlds are copied from it.
 pub(crate) struct Stores {
     directory: TempDir,
     /// What its version was, for messages.

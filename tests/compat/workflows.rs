@@ -84,7 +84,7 @@ fn a_workflow_that_failed_is_rolled_back() {
             let words = ["workflow", "resume", &run, "--on-failure", "rollback", "--yes"];
             call(&half.world, &words, &[1], &half.when);
         }
-        // It takes back what had begun, and begins nothing more.
+        // It compensates the steps that had begun, and begins no other.
         half.assert_outside_is_after_what_was_made();
     });
 }

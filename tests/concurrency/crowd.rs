@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ic_testkit::{Cli, Outcome, tell, time};
 
-/// Runs `work(worker, turn)` in so many threads until the time is up and returns how many calls there were.
+/// Runs `work(worker, turn)` in `workers` threads until the time is up and returns how many calls there were.
 pub(crate) fn work(
     cli: &Arc<Cli>,
     workers: usize,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::crowd::{allowed, work};
 
-/// A chain that nobody reaches the end of in a few seconds.
+/// A chain of phases so long that the test does not reach its end.
 fn long_chain() -> String {
     (0..900).map(|i| format!("p{i}")).collect::<Vec<_>>().join(",")
 }
@@ -38,7 +38,7 @@ fn turn(cli: &Cli, run: &str, worker: usize, turn: usize) {
             allowed(cli, &["run", "agent", "add", run, "--type", "codex"], &[]);
         }
         _ => {
-            // Whoever moved the run meanwhile, the rollback finds it beyond its first phase or at it.
+            // Whichever worker moved the run before, the rollback finds it beyond its first phase or at it.
             allowed(cli, &["run", "rollback", run, "--to-phase", "p0"], &["already_at_phase"]);
         }
     }
@@ -65,7 +65,7 @@ fn check_story(cli: &Cli, run: &str) {
             _ => {}
         }
     }
-    assert!(moves.values().all(|n| *n == 1), "somebody moved twice from one place: {moves:?}");
+    assert!(moves.values().all(|n| *n == 1), "two moves from one place: {moves:?}");
     let status: Value = cli.json(["run", "status", run]);
     assert_eq!((status["phase"].as_str(), status["epoch"].as_i64()), (Some(phase.as_str()), Some(epoch)));
 }

@@ -16,7 +16,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// A run that was advanced twice, with 10 artifacts, 3 dispatches and 3 agents that a rollback to `a` takes back.
+    /// A run that was advanced twice, with 10 artifacts, 3 dispatches and 3 agents that a rollback to `a` undoes.
     pub(crate) fn new() -> Self {
         let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));
         // One transaction a verb: content has a database, and crashes, of its own.
@@ -53,7 +53,7 @@ impl Ledger {
         command
     }
 
-    /// Keeps the ledger as it is now.
+    /// Saves a copy of the ledger, for [`Ledger::reset`].
     pub(crate) fn save(&self) {
         let saved = self.cli.home().join("saved");
         if saved.exists() {
@@ -72,8 +72,8 @@ impl Ledger {
     }
 }
 
-/// Asserts that the program itself finds nothing wrong. It is to be the first that opens a ledger after a crash: whoever
-/// opens it first recovers its log.
+/// Asserts that the program itself finds nothing wrong. After a crash, call it before anything else opens the ledger: the first
+/// opening recovers the log, and the program itself shall be the one that does it.
 pub(crate) fn assert_sound(cli: &Cli) {
     assert_eq!(cli.json(["health"])["ok"], true);
     cli.ok(["events", "verify"]);

@@ -1,4 +1,4 @@
-//! Files that are no ledgers, or not yet ours to read. Each has its code, and stays as it is.
+//! Files that are no ledgers, or not yet ours to read. Each has its code, and is not changed.
 
 use ic_testkit::Cli;
 use rusqlite::Connection;

@@ -1,4 +1,4 @@
-//! Somebody else holds the ledger.
+//! Another process holds the ledger's lock.
 
 use std::time::{Duration, Instant};
 

@@ -29,7 +29,7 @@ fn copy(from: &[&Path], to: &Path) {
     assert!(copied.is_ok_and(|status| status.success()));
 }
 
-/// Nothing is written until the ledger is accepted as it is, and `health` says so.
+/// Nothing is written until the older ledger is accepted, and `health` says so.
 fn assert_behind(cli: &Cli, why: &str) {
     let health = cli.run(["health", "--format", "text"]);
     assert_eq!(health.code, Some(2), "{why}: {health:?}");
@@ -278,7 +278,7 @@ fn content_that_comes_back_is_not_written_over_by_the_log_of_what_stood_in_its_p
 
 #[test]
 fn a_ledger_of_another_course_of_events_is_not_written_over_by_a_log() {
-    // So many events more has the one, and so many the other, since both were the same.
+    // How many events each of the two has beyond those that they share.
     for (one, other) in [(1, 1), (1, 4), (4, 1), (60, 2), (2, 60), (60, 90)] {
         let cli = cli();
         let run = cli.json(["run", "list", "--json"])[0]["id"].as_str().expect("a run").to_owned();

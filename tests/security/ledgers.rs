@@ -9,7 +9,7 @@ use crate::world::{bare, give_away, is_root, project};
 #[test]
 fn a_ledger_that_came_with_a_clone_is_refused() {
     for place in [".ic", "sub/.ic", "pointed", "linked"] {
-        // Somebody prepares a repository with a ledger of theirs in it.
+        // An attacker prepares a repository with a ledger in it.
         let theirs = bare();
         let store = match place {
             "pointed" | "linked" => "data",
@@ -33,7 +33,7 @@ fn a_ledger_that_came_with_a_clone_is_refused() {
         let refused = mine.run(["-C", &at, "run", "list"]);
         assert_eq!((refused.code, refused.error().as_str()), (Some(3), "no_ledger"), "{place}");
         assert!(refused.stderr.contains("came with the repository"), "{place}: {refused:?}");
-        // Whoever knows it can say so.
+        // A user who trusts it can name it with `--db`.
         let db = clone.join(store).join("ic.db").to_string_lossy().into_owned();
         assert!(mine.ok(["-C", &at, "--db", &db, "run", "list"]).contains("theirs"), "{place}");
     }
@@ -52,7 +52,7 @@ fn a_pointer_to_a_server_that_came_with_a_clone_is_refused() {
     let refused = mine.run(["-C", &clone.to_string_lossy(), "run", "list"]);
     assert_eq!((refused.code, refused.error().as_str()), (Some(3), "no_ledger"));
     assert!(refused.stderr.contains("came with the repository"), "{refused:?}");
-    // Who names a ledger of that name has a store of their own all the same.
+    // A user who names a ledger of the same name still has a store of their own.
     let call = [
         "-C",
         &clone.to_string_lossy(),

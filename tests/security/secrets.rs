@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::forms::{Form, forms};
 use crate::world::{below, holding, project};
 
-/// The secret part of a token; it is put together so that nobody who scans this file takes it for a real one.
+/// The secret part of a token; it is put together so that no scanner of this file takes it for a real one.
 fn body() -> String {
     "a1B2c3".repeat(6)
 }

@@ -62,7 +62,7 @@ fn what_a_step_puts_in_the_place_of_its_outputs_is_not_waited_for_or_followed() 
             "{put}"
         );
         let seen = std::fs::read_to_string(seen).expect("what the undo saw");
-        assert!(!seen.contains("of-somebody-else"), "{put}: {seen}");
+        assert!(!seen.contains("of-another-user"), "{put}: {seen}");
     }
 }
 

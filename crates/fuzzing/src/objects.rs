@@ -44,7 +44,7 @@ struct Store {
 #[derive(Debug, Arbitrary)]
 struct Pack {
     content: Vec<u8>,
-    /// The content is not compressed: it stands in the row as it is.
+    /// The content is not compressed: the row has the bytes themselves.
     is_raw: bool,
     /// What its row says of its size, if that is not true.
     size: Option<i64>,
@@ -217,7 +217,7 @@ fn run(store: &Store) -> ic_base::Result<()> {
             }
             Deed::Sweep(bits) => {
                 let mut live = chosen(&names, *bits);
-                // Whoever names an object names its pieces.
+                // An object that is live keeps its pieces live.
                 let pieces: Vec<Hash> = store
                     .objects
                     .iter()

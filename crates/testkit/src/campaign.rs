@@ -80,7 +80,7 @@ pub fn tell(figures: &str) {
     let binary = stem.rsplit_once('-').map_or(stem.as_str(), |(name, _)| name);
     let thread = std::thread::current();
     let line = format!("{binary} {}\t{figures}\n", thread.name().unwrap_or("?"));
-    // One write, for other tests append to it meanwhile.
+    // One write, because other tests append to the same file at the same time.
     let file = OpenOptions::new().create(true).append(true).open(path);
     file.and_then(|mut file| file.write_all(line.as_bytes())).expect("write IC_TEST_FIGURES");
 }

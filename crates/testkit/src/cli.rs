@@ -124,7 +124,7 @@ impl Cli {
         Self { binary: PathBuf::from(binary), home, root, env, _lent: lent }
     }
 
-    /// The project that lies in `home/project`, as it is.
+    /// The project that lies in `home/project` already; nothing is made in it.
     ///
     /// # Panics
     /// If there is none.
@@ -173,7 +173,8 @@ impl Cli {
         self.with_env("IC_DB", path.as_ref())
     }
 
-    /// The ledger's file, or the URL of one on a server: what `IC_DB` says, else `.ic/ic.db`, or git's `.git/ic/ic.db` where that one is there.
+    /// The ledger's file, or the URL of one on a server: what `IC_DB` says, else `.ic/ic.db`, or git's `.git/ic/ic.db` where that one is
+    /// there.
     pub fn db(&self) -> PathBuf {
         if let Some((_, path)) = self.env.iter().rev().find(|(name, _)| name == "IC_DB") {
             return PathBuf::from(path);
@@ -234,7 +235,7 @@ impl Cli {
         }
     }
 
-    /// Changes the ledger as [`Cli::sql`] does, but past the triggers that keep the record as it is.
+    /// Changes the ledger as [`Cli::sql`] does, but without the triggers that refuse changes of the record.
     ///
     /// # Panics
     /// If a statement fails.
@@ -274,7 +275,8 @@ impl Cli {
         Held::OfFile(connection)
     }
 
-    /// Keeps the rows of a ledger on a server under a name, for [`Cli::put_back_ledger`]. A ledger in a file is copied as the file that it is.
+    /// Keeps the rows of a ledger on a server under a name, for [`Cli::put_back_ledger`]. A ledger in a file is copied as the file that it
+    /// is.
     pub fn keep_ledger(&self, name: &str) {
         let db = self.db();
         if server::is_meant(&db) {
@@ -357,8 +359,8 @@ impl Cli {
         (outcome.code, outcome.error())
     }
 
-    /// Asserts that the ledger is sound and its events are chained. It is to be the first that opens a ledger after a crash:
-    /// whoever opens it first recovers its log.
+        /// Asserts that the ledger is sound and its events are chained. After a crash, call it before anything else opens the ledger:
+        /// the first opening recovers the log, and the program itself shall be the one that does it.
     ///
     /// # Panics
     /// If it is not.

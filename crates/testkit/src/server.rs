@@ -52,7 +52,8 @@ impl Drop for Lent {
     }
 }
 
-/// The URL of this ledger by the role that `IC_TEST_DAILY` names, for a call that is not its owner's alone; `None` where there is no such role.
+/// The URL of this ledger by the role that `IC_TEST_DAILY` names, for a call that is not its owner's alone; `None` where there is no such
+/// role.
 pub(crate) fn of_every_day<'w>(db: &Path, words: impl Iterator<Item = &'w OsStr>) -> Option<String> {
     let role = std::env::var(DAILY).ok().filter(|_| is_meant(db))?;
     let is_owners = |word: &OsStr| ["init", "migrate", "redact"].iter().any(|verb| word == *verb);
@@ -103,7 +104,7 @@ pub(crate) fn put_back(url: &Path, name: &str) {
             )
         })
         .collect();
-    // As a replica does it: past the triggers that keep the record as it is, and in any order of tables.
+    // As a replica does it: without the triggers that refuse changes of the record, and in any order of tables.
     psql(
         server,
         &format!("BEGIN; SET LOCAL session_replication_role = replica; LOCK TABLE {all}; {copies} COMMIT"),

@@ -80,10 +80,10 @@ impl Terminal {
         wait_for(text, || self.shown().contains(text));
     }
 
-    /// Types.
+    /// Writes keys to the terminal, as a person types them.
     ///
     /// # Panics
-    /// If nobody reads any more.
+    /// If the program at the terminal has ended.
     pub fn types(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).and_then(|()| self.keys.flush()).expect("type");
     }

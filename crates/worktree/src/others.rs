@@ -174,7 +174,7 @@ impl Workspace<'_> {
     ) -> Result<()> {
         let left = brought.map(|id| self.kernel.read(|snapshot| record::get(snapshot, id))).transpose()?;
         let left = left.map(|left| Manifest::read(&self.objects, &left.manifest)).transpose()?;
-        // Commits that the undone restore brought back may be taken off their branches again: they were not there before it.
+        // Commits that the undone restore put onto their branches may be removed from them again: they were not there before it.
         let new_commits = match left.and_then(|left| left.git) {
             Some(left) => git::not_in(&self.root, &plan.new_commits, &left)?,
             None => plan.new_commits.clone(),

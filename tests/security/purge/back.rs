@@ -1,4 +1,4 @@
-//! After a purge, what is said of the way back and of what is gone is so.
+//! After a purge, what the product says of the way to undo it and of the removed content is true.
 
 use ic_testkit::{Cli, Outcome, git_in, write_in};
 

@@ -1,4 +1,4 @@
-//! What is said of the way back of a rollback is so after a purge took what it needs.
+//! After a purge removed content that the undo of a rollback needs, what the product offers instead works.
 
 use ic_testkit::{Cli, Outcome, git_in, write_in};
 
@@ -49,7 +49,7 @@ fn type_it(cli: &Cli, command: &str) -> Outcome {
     cli.run(words.collect::<Vec<_>>())
 }
 
-/// One way back is offered, and what is offered works.
+/// Exactly one command is offered to undo the rollback, and it works.
 fn assert_offer_works(cli: &Cli, text: &str) {
     let commands = offered(text);
     assert_eq!(commands.len(), 1, "{text}");

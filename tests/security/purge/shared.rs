@@ -137,7 +137,8 @@ fn another_root_of_the_ledger_keeps_neither_the_content_nor_refs_to_it() {
     assert_eq!(holders(&cli), Vec::<String>::new());
 }
 
-/// A project that was moved, or a work tree that was removed: nobody can tell which, so what it had is named, and goes once it is this tree's.
+/// A project that was moved, or a work tree that was removed: the product cannot tell which. So it names the content of that root, and
+/// removes it once the root's record is this tree's.
 #[test]
 fn a_root_that_is_gone_is_named_and_its_content_goes_once_this_tree_has_it() {
     let cli = repository();

@@ -193,7 +193,7 @@ impl Trapped {
     }
 
     fn program(&self, directory: &Path, file: &str, name: &str) -> PathBuf {
-        // A filter gives back what it gets; whoever speaks a protocol must not wait for an answer.
+        // A filter writes what it reads. Any other program ends at once, so that git does not wait for the answer of a protocol.
         let then = if file.contains("filter") { "cat" } else { "exit 1" };
         let script = format!("#!/bin/sh\n: >'{}/{name}'\n{then}\n", self.ran.display());
         let path = write_in(directory, file, script);

@@ -255,7 +255,7 @@ fn another_ledger_and_its_store_are_left_out_by_name() {
     drop(ledger);
     let closed = project.capture();
     let names = ["team.db", "team.db.head", "team.db.lock", "team.db.reserve"].into_iter().chain(of_store);
-    // Whoever has it open has a log, and shares memory.
+    // An open ledger has a log and a shared-memory file beside it.
     for (captured, while_open) in [(in_use, &["team.db-shm", "team.db-wal"][..]), (closed, &[])] {
         let mut names: Vec<&str> = names.clone().chain(while_open.iter().copied()).collect();
         names.sort_unstable();
@@ -268,7 +268,7 @@ fn another_ledger_and_its_store_are_left_out_by_name() {
     }
 }
 
-/// A capture that is asked to end once so many bytes were read.
+/// A capture that is asked to end once `bytes` were read.
 fn interrupted_after(project: &Project, bytes: u64) -> (ic_base::Result<Captured>, u64) {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

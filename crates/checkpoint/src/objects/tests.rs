@@ -206,7 +206,7 @@ fn what_a_writer_has_not_finished_is_nobody_elses_and_is_given_back() {
     let writer = objects.writer(Timestamp(1)).unwrap();
     let names = put(&writer);
     assert!(objects.has_unfinished().unwrap());
-    assert!(names.iter().all(|name| !objects.has(name).unwrap()), "nobody may rely on them");
+    assert!(names.iter().all(|name| !objects.has(name).unwrap()), "what is not finished counts as absent");
     drop(writer);
     objects.side().shrink().unwrap();
     assert!(!objects.has_unfinished().unwrap());

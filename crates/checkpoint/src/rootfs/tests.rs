@@ -142,10 +142,10 @@ fn a_temporary_name_leads_nowhere_else() {
 #[test]
 fn a_file_of_the_temporary_name_is_not_ours_to_remove() {
     let place = Place::new();
-    fs::write(place.at(TEMPORARY), "somebody's").unwrap();
+    fs::write(place.at(TEMPORARY), "another's").unwrap();
     assert!(place.write("file", b"new").is_err());
     assert!(place.root.make_symlink(b"link", b"t", TEMPORARY, &|_| true).is_err());
-    assert_eq!(fs::read(place.at(TEMPORARY)).unwrap(), b"somebody's");
+    assert_eq!(fs::read(place.at(TEMPORARY)).unwrap(), b"another's");
     assert_eq!(names(&place.tree), [TEMPORARY]);
 }
 

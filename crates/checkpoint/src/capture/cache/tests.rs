@@ -109,7 +109,7 @@ fn a_large_cache_is_read_where_it_lies() {
         std::fs::write(&path, bytes).unwrap();
         Cache::open(std::fs::File::open(&path).unwrap())
     };
-    // What another capture adds meanwhile does not count.
+    // Entries that another capture appends after the opening do not count.
     let cache = open(&[&bytes[..], b"more"].concat()).unwrap();
     assert!(!cache.is_small());
     for (rules, at) in (0..300).zip(&places) {

@@ -1,4 +1,4 @@
-//! The index as it is read from its file is what git lists.
+//! The index that is read from its file has the entries that git lists.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

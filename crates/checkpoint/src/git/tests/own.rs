@@ -61,7 +61,7 @@ fn directories_of_killed_restores_are_cleared_and_those_of_living_ones_are_not()
     drop(alive);
     // A child that another thread is just starting shares the lock until it runs its program.
     let owner = std::fs::File::open(git_dir.join(format!("{SCRATCH}alive/{OWNER}"))).unwrap();
-    wait_for("nobody holds the lock", || owner.try_lock().is_ok());
+    wait_for("the lock is free", || owner.try_lock().is_ok());
     drop(owner);
     std::fs::File::open(git_dir.join(format!("{SCRATCH}young"))).unwrap().set_modified(long_ago).unwrap();
     repository.record(None);

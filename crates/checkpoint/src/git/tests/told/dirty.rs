@@ -59,7 +59,7 @@ fn what_is_of_another_length_is_not_asked_for() {
     repository.git("commit -q -m many");
     let mut told = Told::of(repository, root);
     (0..250).for_each(|at| told.write(&many(at), "other"));
-    assert!(!told.record(), "git is asked of so many");
+    assert!(!told.record(), "with that many changed paths git is asked");
     told.write("f0", "longer");
     (0..3).for_each(|_| assert!(told.record() && told.shoot().0.dirty));
     // As long as it was: nothing tells but its content.
