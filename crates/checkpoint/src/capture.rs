@@ -166,12 +166,14 @@ pub fn capture_with(
     let space = CacheFile::new(objects, root, options.flush)?;
     let (git, (directory, owner)) = (ic_store::git_dirs(root), open_root(root)?);
     let number = owner_number(owner);
+    // Attributes are kept relative to the root's owner: with another owner nothing in the cache is true any more.
     let cache = space.load(objects).filter(|cache| cache.header().owner == number);
     let old = cache.as_ref().map(Cache::header).unwrap_or_default();
     let now = space.moment()?;
     let mut sources = Sources::read(root, git.as_ref(), &space.rule_settings(), now);
     let mut index = IndexSeen::now(root, git.as_ref(), cache.as_ref().map(Cache::header));
     let rules = rules::Rules::new(root, &sources, &options.rules, &[index.tracked, options.max_file_size])?;
+    // A sparse cache is still read, but the new one does not continue it: that is how old records are dropped.
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
     let places = places_below(objects, root);
     let maps = mapped::Maps::new(&directory, options.flush).while_doing(|| reading(root))?;
@@ -200,6 +202,7 @@ pub fn capture_with(
     let (links, linked_outside) = found.links();
     add_doubts(&mut sources, &mut index, &rules, root);
     let IndexSeen { state: index, tracked, .. } = index;
+    // A capture with forced paths holds files that the rules leave out: the next capture must not take them from the cache.
     let is_news = options.rules.force.is_empty() && (is_changed || index != old.index);
     let header = Header { root: root_record.at, index, tracked, owner: number, ..Header::default() };
     let seen = Seen {
@@ -277,6 +280,7 @@ pub fn is_ignored(objects: &Objects, root: &Path, options: &Options, path: &[u8]
     let sources = Sources::read(root, git.as_ref(), &space.rule_settings(), space.moment()?);
     let rules = rules::Rules::new(root, &sources, &options.rules, &[])?;
     let own_rules = |directory: &[u8]| {
+        // A directory that is not there has no rules of its own: the path need not exist.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = open(root.join(path_from_bytes(directory)), flags, Mode::empty());
         opened.ok().and_then(|directory| ignore_file(&directory))

@@ -16,12 +16,12 @@ use crate::tree::{Entry, Groups, Node, Reason, Tree};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// A regular file, with the content that the store has under its hash.
-        File {
-            /// The SHA-256 of its content.
-            hash: Hash,
-            /// Its length in bytes.
-            size: u64,
-            /// Its permission bits (07777).
+    File {
+        /// The SHA-256 of its content.
+        hash: Hash,
+        /// Its length in bytes.
+        size: u64,
+        /// Its permission bits (07777).
         mode: u32,
         /// What it has beside.
         attributes: Attributes,
@@ -29,8 +29,8 @@ pub enum State {
     /// A symbolic link, and where it points.
     Symlink(Vec<u8>),
     /// A directory, and its permission bits.
-        Directory {
-            /// Its permission bits (07777).
+    Directory {
+        /// Its permission bits (07777).
         mode: u32,
         /// What it has beside.
         attributes: Attributes,

@@ -70,8 +70,8 @@ pub struct Link {
 /// A snapshot of a working tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-        /// The id by which it is referred to, whole or by its last digits.
-        pub id: CheckpointId,
+    /// The id by which it is referred to, whole or by its last digits.
+    pub id: CheckpointId,
     /// The event that recorded it.
     pub seq: Seq,
     /// The root whose tree it holds.
@@ -159,8 +159,8 @@ impl Checkpoint {
 /// What a new checkpoint is made of.
 #[derive(Debug, Clone)]
 pub struct NewCheckpoint<'a> {
-        /// The id of the new row, which names its event too.
-        pub id: &'a CheckpointId,
+    /// The id of the new row, which names its event too.
+    pub id: &'a CheckpointId,
     /// The root of the tree that was captured: absolute.
     pub root: &'a Path,
     /// Why it was taken.

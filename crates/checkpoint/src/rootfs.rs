@@ -152,8 +152,8 @@ impl RootDir {
         Ok(self.attributes_of(handle.as_fd())?)
     }
 
-        /// Writes a file: every reader sees the old one or the new one, whole and with its looks. It gets setuid and setgid bits only where
-        /// they lend nothing that the tree's owner does not have.
+    /// Writes a file: every reader sees the old one or the new one, whole and with its looks. It gets setuid and setgid bits only where
+    /// they lend nothing that the tree's owner does not have.
     ///
     /// `temporary` is a free name in the same directory; what has it already stays, and is an error. Errors: `file_conflict` if
     /// `still` says no just before, or the directory is no longer at its path; `corrupt` for an impossible path or
@@ -350,7 +350,10 @@ fn require(still: Still<'_>, found: &Found, path: &[u8]) -> Result<()> {
 }
 
 fn changed(path: &[u8]) -> Diagnosis {
-    Diagnosis::new(Code::FileConflict, format!("{} was changed during the restore.", String::from_utf8_lossy(path)))
+    Diagnosis::new(
+        Code::FileConflict,
+        format!("{} was changed during the restore.", String::from_utf8_lossy(path)),
+    )
 }
 
 fn at(path: &[u8]) -> String {

@@ -83,8 +83,8 @@ pub enum Node {
     Symlink(Vec<u8>),
     /// A directory: the SHA-256 of its own byte form, which holds its mode.
     Directory(Hash),
-        /// A name that was left out.
-        Passed(Reason),
+    /// A name that was left out.
+    Passed(Reason),
 }
 
 /// A name in a directory.
@@ -159,8 +159,8 @@ fn damaged() -> Diagnosis {
 }
 
 impl Entry {
-        /// An entry for a name that was left out.
-        pub(crate) fn passed(name: &[u8], reason: Reason) -> Self {
+    /// An entry for a name that was left out.
+    pub(crate) fn passed(name: &[u8], reason: Reason) -> Self {
         Self { name: name.to_vec(), node: Node::Passed(reason), attributes: Attributes::default() }
     }
 
@@ -322,6 +322,7 @@ impl<'a> Reader<'a> {
             for _ in 0..self.number()? {
                 let path = self.bytes()?;
                 let is_possible = path.split(|b| *b == b'/').all(has_possible_name);
+                // Ascending order, and no path twice: a set of links has one byte form, and so one hash.
                 let follows = group.last().is_none_or(|last| last.as_slice() < path);
                 if !is_possible || !follows || !all.insert(path) {
                     return None;

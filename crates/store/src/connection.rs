@@ -34,8 +34,8 @@ pub struct Patience {
 
 impl Default for OpenOptions {
     fn default() -> Self {
-                // A writer's turn takes milliseconds: after this long, the lock is held by a stopped process or a foreign
-                // transaction.
+        // A writer's turn takes milliseconds: after this long, the lock is held by a stopped process or a foreign
+        // transaction.
         Self { busy_timeout: Duration::from_secs(5), patience: None }
     }
 }
@@ -107,7 +107,7 @@ pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Ope
         }
         match open_with(path, options, doing, true) {
             // Two processes that come here at once hold the file shared, and neither would ever have it alone. So each closes it before it
-                        // tries again, after a random pause.
+            // tries again, after a random pause.
             Err(error) if error.code() == Code::Busy && started.elapsed() < options.busy_timeout => {
                 state = next_random(state);
                 thread::sleep(Duration::from_micros(500 + state % 20_000));

@@ -42,7 +42,7 @@ pub fn while_nobody_writes<T>(path: &Path, timeout: Duration, read: impl FnOnce(
         Some(connection)
     };
     // A writer that begins just now looks like one that died and left a journal. The first state passes, the second does not: so it is
-        // tried for a while.
+    // tried for a while.
     let started = Instant::now();
     let mut locked = lock();
     for _ in 0..LOOKS {

@@ -177,8 +177,8 @@ impl<R: BufRead> IndexEntries<R> {
         Ok(Some(&self.entry))
     }
 
-        /// Reads the next entry if it has the usual form and lies wholly in the reader's buffer: no byte of it is copied twice. Returns its
-        /// length; `None`: the caller reads it piece by piece, which also finds what is wrong with it.
+    /// Reads the next entry if it has the usual form and lies wholly in the reader's buffer: no byte of it is copied twice. Returns its
+    /// length; `None`: the caller reads it piece by piece, which also finds what is wrong with it.
     fn read_in_buffer(&mut self) -> io::Result<Option<usize>> {
         let start = STAT + self.hash_length + 2;
         let buffer = self.reader.fill_buf()?;

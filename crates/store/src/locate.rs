@@ -139,6 +139,8 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
                 && let Some(store) = follow_pointer(&usual)?
             {
                 if let Some(url) = remote::read(&store)? {
+                    // A pointer that came with a cloned repository would send this user's record to another person's
+                    // server.
                     trust::require_own_ledger(&remote::path(&store), &store, &usual, level)?;
                     return Ok(Place::of_server(url, store, root.to_owned(), found_by));
                 }

@@ -72,8 +72,8 @@ impl Held {
     pub fn new(rank: Rank) -> Self {
         if cfg!(debug_assertions) {
             HELD.with_borrow_mut(|held| {
-                                // The lock of an owner is refused at once and never waited for, so that of another run may be asked for.
-                                // Cursors of one name are taken together, in the order of their list.
+                // The lock of an owner is refused at once and never waited for, so that of another run may be asked for.
+                // Cursors of one name are taken together, in the order of their list.
                 let may_repeat = matches!(rank, Rank::Owner | Rank::Cursor);
                 let is_before = |other: &Rank| *other < rank || (*other == rank && may_repeat);
                 debug_assert!(

@@ -21,8 +21,7 @@ const LOOKS: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// What to do about a ledger that is behind what its store remembers.
-pub const WHEN_BEHIND: &str =
-    "restore what is missing, or accept this ledger: ic health --accept-older";
+pub const WHEN_BEHIND: &str = "restore what is missing, or accept this ledger: ic health --accept-older";
 
 /// A ledger whose events end before what its store remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -180,8 +180,8 @@ impl Server {
         if !writes {
             return format!("{before}BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}; {version}");
         }
-                // The lock of the head orders the writers already, so a stricter level is not needed. Tests run with a stricter one, and
-                // show that the writers would not depend on the lock.
+        // The lock of the head orders the writers already, so a stricter level is not needed. Tests run with a stricter one, and
+        // show that the writers would not depend on the lock.
         let level = if faults::is_on(Mode::Serializable) { "SERIALIZABLE" } else { "READ COMMITTED" };
         // A machine that is suspended inside a transaction must not block all others.
         format!(
@@ -307,7 +307,7 @@ impl Server {
             let table = format!("\"{name}\".\"{table}\"");
             // VACUUM FULL waits for the table's readers, and blocks all later ones while it waits; it has no timeout in a transaction of
             // its
-                        // own. So the lock is taken and released once before, with a timeout.
+            // own. So the lock is taken and released once before, with a timeout.
             let alone = format!("BEGIN; SET LOCAL lock_timeout = {patience}; LOCK TABLE {table}; ROLLBACK");
             for sql in [alone, format!("VACUUM FULL {table}")] {
                 faults::statement(&sql);
@@ -334,7 +334,7 @@ impl Server {
         Ok(start.map_or(0, |start| i64::from_be_bytes(*start)))
     }
 
-    /// Ends a transaction that only read.
+    /// Rolls back a transaction that was left open on the connection, if there is one.
     fn let_go(&self) {
         if !self.dangles.replace(false) {
             return;

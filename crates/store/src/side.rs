@@ -163,8 +163,8 @@ impl Side {
         &self.path
     }
 
-        /// Opens a view that every [`Side::read`] shares until [`Side::close_view`]: many small reads pay for one. Nothing may be written
-        /// until it is closed.
+    /// Opens a view that every [`Side::read`] shares until [`Side::close_view`]: many small reads pay for one. Nothing may be written
+    /// until it is closed.
     pub fn open_view(&self) -> Result<()> {
         self.execute("BEGIN DEFERRED")
     }
@@ -294,8 +294,8 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-                // The log stays for the next process, which appends to it. The log of a new file is folded in: others read the file's kind
-                // and owner without its log. Without room, nothing is changed.
+        // The log stays for the next process, which appends to it. The log of a new file is folded in: others read the file's kind
+        // and owner without its log. Without room, nothing is changed.
         let stays = log::stays(&self.path) && !self.is_new;
         if stays && self.has_written.get() && self.alone.is_none() {
             self.remember_log();

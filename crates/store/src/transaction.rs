@@ -136,6 +136,7 @@ impl<'c> Transaction<'c> {
     /// As [`Transaction::execute`], for a statement that must change exactly one row. Errors: `internal`, at the latest of the commit.
     pub fn execute_one(&self, sql: &str, params: &[Param<'_>]) -> Result<()> {
         if let View::Server(open) = self.snapshot.view(sql) {
+            // It is queued and sent with later statements, to save round trips; a wrong count is found when they are sent.
             return open.execute_one(sql, params);
         }
         match self.execute(sql, params)? {

@@ -359,8 +359,8 @@ impl Cli {
         (outcome.code, outcome.error())
     }
 
-        /// Asserts that the ledger is sound and its events are chained. After a crash, call it before anything else opens the ledger:
-        /// the first opening recovers the log, and the program itself shall be the one that does it.
+    /// Asserts that the ledger is sound and its events are chained. After a crash, call it before anything else opens the ledger:
+    /// the first opening recovers the log, and the program itself shall be the one that does it.
     ///
     /// # Panics
     /// If it is not.

@@ -52,7 +52,7 @@ pub struct Seen {
 
 impl Seen {
     /// The event at which work that has ended counts as over. If the tree was not looked at, that is one later: the next checkpoint shows
-        /// what the work did.
+    /// what the work did.
     pub fn end(self) -> Seq {
         self.seq + Seq::from(!self.is_certain)
     }
@@ -72,6 +72,7 @@ impl Taken {
         let link = Link { workflow, ..link };
         let captured = settings.checkpointing.auto.then(|| capture(kernel, settings, project_dir, link));
         let mut taken = match captured {
+            // The locks are held until the row is recorded: otherwise a sweep could remove content that no row names yet.
             Some(Ok((shot, held))) => {
                 let warnings = shot.warnings.clone();
                 Self { shot: Some(shot), warnings, _held: Some(held), ..Self::nothing() }
@@ -150,8 +151,8 @@ impl Taken {
         settings.map_or_else(Self::nothing, |settings| Self::take(kernel, settings, project_dir, link))
     }
 
-        /// Looks at the tree at the beginning or the end of a tool call: at files alone, while no other call looks at it. The result
-        /// becomes a checkpoint only if it differs from the newest one ([`Taken::record_news`]).
+    /// Looks at the tree at the beginning or the end of a tool call: at files alone, while no other call looks at it. The result
+    /// becomes a checkpoint only if it differs from the newest one ([`Taken::record_news`]).
     /// `with_git`: git's state too, and it is recorded whatever is seen.
     pub fn look_for_call(
         kernel: &Kernel,
@@ -206,6 +207,7 @@ impl Taken {
         match &self.shot {
             None => Ok(Seen { seq: newest_seq, is_certain: self.is_as_newest }),
             Some(shot)
+                                // A picture with git's state is always recorded: equal trees say nothing of git's state.
                 if shot.manifest.git.is_none()
                     && !shot.has_changed_gaps
                     && newest.is_some_and(|newest| newest.tree == shot.captured.root) =>

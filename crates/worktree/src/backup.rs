@@ -42,7 +42,7 @@ pub fn make(kernel: &Kernel, request: &Request<'_>, options: OpenOptions) -> Res
     let content_to = store_of(to);
     require_place_for_copy(&kernel.ledger, &content_to, replaces)?;
     // No sweep runs during the copies. The ledger is copied first: content is stored before the row that names it, so the later copy of the
-        // store has all that the copied rows name.
+    // store has all that the copied rows name.
     let own = objects_path(kernel.ledger.path());
     let _lock = own.exists().then(|| lock::store(&own, Mode::Shared, options.busy_timeout)).transpose()?;
     let objects = look(kernel, options)?;

@@ -73,8 +73,8 @@ pub(super) fn state_of(file: &Metadata) -> String {
 }
 
 impl Workspace<'_> {
-        /// What is recorded about the files that a capture left out. `parent`: the manifest before it. Git's answers in it are still true
-        /// where the file is the same.
+    /// What is recorded about the files that a capture left out. `parent`: the manifest before it. Git's answers in it are still true
+    /// where the file is the same.
     pub(super) fn gaps(&self, captured: &Captured, parent: Option<&Manifest>) -> Vec<Skipped> {
         let known: BTreeMap<&PathText, &Skipped> =
             parent.into_iter().flat_map(|parent| &parent.skipped).map(|gap| (&gap.path, gap)).collect();
@@ -139,8 +139,8 @@ impl Workspace<'_> {
         Some(State::File { hash: digest.0.finalize().into(), size, mode, attributes: Attributes::default() })
     }
 
-        /// Adds to a target the content of files that it left out, that changed since, and that git has. Also returns where git has
-        /// contents that the restore may need. `work`: only this work is undone, and it brings its own sources.
+    /// Adds to a target the content of files that it left out, that changed since, and that git has. Also returns where git has
+    /// contents that the restore may need. `work`: only this work is undone, and it brings its own sources.
     pub(super) fn with_content_of_git(
         &self,
         target: Checkpoint,

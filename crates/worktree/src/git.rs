@@ -150,6 +150,7 @@ impl Workspace<'_> {
     /// What was recorded of git before a picture that follows `parent`: the newest state, and that of the parent where it is another one.
     pub fn recorded_git(&self, parent: Option<&Checkpoint>) -> Result<[Option<GitState>; 2]> {
         let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
+        // If the parent is the newest one, its state is read only once.
         let parent = parent.filter(|parent| newest.as_ref().is_some_and(|newest| newest.id != parent.id));
         let state = |of: Option<&Checkpoint>| match of {
             Some(of) => Manifest::read(&self.objects, &of.manifest).map(|manifest| manifest.git),
@@ -158,8 +159,8 @@ impl Workspace<'_> {
         Ok([state(newest.as_ref())?, state(parent)?])
     }
 
-        /// Adds git's answers to a capture; `before`: what was recorded before, `ahead`: what is kept already. A missing or failing `git`
-        /// costs a warning and not the checkpoint.
+    /// Adds git's answers to a capture; `before`: what was recorded before, `ahead`: what is kept already. A missing or failing `git`
+    /// costs a warning and not the checkpoint.
     pub fn record_git(
         &self,
         shot: &mut Shot,
@@ -186,6 +187,7 @@ impl Workspace<'_> {
         shot.warnings.extend(left_out.then(purged_in_git));
         match state {
             Ok(state) => shot.manifest.git = Some(state),
+            // Files are worth a checkpoint even without git's state. Other errors, as a full disk, concern the files too.
             Err(error) if matches!(error.code(), Code::GitFailed | Code::GitBusy) => {
                 shot.warnings
                     .push(warn(format!("git's state is not in the checkpoint: {}", error.message())));
@@ -241,6 +243,7 @@ impl Workspace<'_> {
             Some(since) if left.is_some() => git::leaving_unmoved(&wanted, current, &since.before),
             _ => wanted,
         };
+        // `meant` keeps the state from before others' refs are left out: the report compares with it which tags are lost.
         let wanted = git::leaving_others(&self.root, meant.clone(), current, left.is_some())?;
         let wanted = git::leaving_newer(wanted, current, &others);
         let is_way_back = left.is_some() && !others.is_empty();

@@ -18,8 +18,8 @@ impl Workspace<'_> {
     /// Waits for its turn: `root` says how the root is held. Errors: `busy`.
     pub fn lock(&self, root: Mode) -> Result<Held> {
         let timeout = self.settings.busy_timeout;
-                // A capture that was killed left whole copies of databases. They are private, and large: the next call removes
-                // them, before it holds a lock that removing them might wait for. `prune` tries again what fails here, and reports it.
+        // A capture that was killed left whole copies of databases. They are private, and large: the next call removes
+        // them, before it holds a lock that removing them might wait for. `prune` tries again what fails here, and reports it.
         scratch::clear(self.objects.path());
         let root = lock::root(self.objects.path(), &self.root, root, timeout)?;
         self.clear_unfinished()?;
@@ -27,8 +27,8 @@ impl Workspace<'_> {
         Ok(Held { _root: root, _store: store })
     }
 
-        /// Removes what killed captures left in the store. If another process writes now, it holds the store's lock, and this is left to
-        /// the next call: under that lock, living and dead content cannot be told apart.
+    /// Removes what killed captures left in the store. If another process writes now, it holds the store's lock, and this is left to
+    /// the next call: under that lock, living and dead content cannot be told apart.
     fn clear_unfinished(&self) -> Result<()> {
         if !self.objects.has_unfinished()? {
             return Ok(());

@@ -26,7 +26,7 @@ fn in_brackets(reason: Reason) -> String {
 }
 
 impl Workspace<'_> {
-        /// Warnings about what this capture leaves out, unless the newest checkpoint of the root left out the same.
+    /// Warnings about what this capture leaves out, unless the newest checkpoint of the root left out the same.
     pub(super) fn news(&self, captured: &Captured) -> Result<Vec<Warning>> {
         // Most trees have neither: then no manifest is read.
         if captured.nested_git.is_empty() && captured.skipped.is_empty() {

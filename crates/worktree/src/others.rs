@@ -107,10 +107,10 @@ pub(super) fn refuse_moved(
 }
 
 impl Workspace<'_> {
-        /// What others did to git in this work tree since a checkpoint of a run was taken, oldest first, as far as that is known. It is
-        /// what changed while no work of the run was under way, except by restores. If work of the run reports no calls, it may have
-        /// changed git at any time, and nothing is known. `brought`: the state that the undone restore left; then the result is what
-        /// changed since.
+    /// What others did to git in this work tree since a checkpoint of a run was taken, oldest first, as far as that is known. It is
+    /// what changed while no work of the run was under way, except by restores. If work of the run reports no calls, it may have
+    /// changed git at any time, and nothing is known. `brought`: the state that the undone restore left; then the result is what
+    /// changed since.
     pub(super) fn git_of_others(
         &self,
         target: &Checkpoint,

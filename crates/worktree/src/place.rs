@@ -73,7 +73,7 @@ pub(super) fn open(kernel: &Kernel, options: OpenOptions) -> Result<Objects> {
     let owner = match objects.owner()? {
         Some(owner) => owner,
         // The store first, then the ledger (`found_store` below): a crash in between leaves a store that knows its ledger. The other way
-                // round, the ledger would claim a store that does not know it.
+        // round, the ledger would claim a store that does not know it.
         None => objects.claim(&identity.id)?,
     };
     if owner != identity.id {

@@ -280,7 +280,7 @@ impl Workspace<'_> {
             }
         }
         // The new content is made durable, then the rows that name it are written; the old content is removed after that. A crash at any
-                // point leaves rows whose content is there.
+        // point leaves rows whose content is there.
         writer.finish()?;
         self.kernel.write(|tx, _| {
             renamed.iter().try_for_each(|(id, manifest)| record::set_manifest(tx, id, manifest))
@@ -292,8 +292,8 @@ impl Workspace<'_> {
     fn clear(&self, contents: &HashSet<Hash>, pieces: &HashSet<Hash>) -> Result<(TakenOut, Vec<Left>)> {
         let mut left = Vec::new();
         let live = self.named(&self.kernel.read(record::all_kept)?)?;
-                // Caches name content that no checkpoint names, and a capture trusts them without reading it. They
-                // go first: if one cannot be removed, nothing was purged, and no cache ever names content that is gone.
+        // Caches name content that no checkpoint names, and a capture trusts them without reading it. They
+        // go first: if one cannot be removed, nothing was purged, and no cache ever names content that is gone.
         capture::forget_caches(&self.objects)?;
         // Killed captures left copies, perhaps of this very content. One that stays is named, and stops nothing.
         for (path, error) in scratch::clear_alone(self.objects.path()).failed {

@@ -32,8 +32,8 @@ pub struct Shown {
 /// Two trees that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Changes {
-        /// The older tree; `None`: an empty one, so that everything is new.
-        pub before: Option<Hash>,
+    /// The older tree; `None`: an empty one, so that everything is new.
+    pub before: Option<Hash>,
     /// The newer tree, which may be a look at the working tree.
     pub after: Hash,
 }
@@ -41,8 +41,8 @@ pub struct Changes {
 /// What two checkpoints, or one and the tree, are compared by.
 #[derive(Debug)]
 pub struct Compared {
-        /// The older checkpoint, or the only one.
-        pub from: Checkpoint,
+    /// The older checkpoint, or the only one.
+    pub from: Checkpoint,
     /// The newer checkpoint; `None`: the current working tree.
     pub to: Option<Checkpoint>,
     /// The trees to compare, for [`changes_of`].

@@ -211,8 +211,8 @@ impl Workspace<'_> {
                 swept.bytes += copies.bytes;
                 Ok((swept, Vec::new()))
             }
-                        // The checkpoints are marked, which is what was asked for. From a damaged store nothing is removed: content that
-                        // only an unreadable directory names may be all that is left of it.
+            // The checkpoints are marked, which is what was asked for. From a damaged store nothing is removed: content that
+            // only an unreadable directory names may be all that is left of it.
             Err(error) if error.code() == Code::Corrupt => {
                 Ok((Swept { objects: 0, bytes: copies.bytes }, vec![not_swept(&error)]))
             }

@@ -252,6 +252,7 @@ impl Workspace<'_> {
         });
         let (captured, seen) = captured?;
         let asked = asked.and_then(|asked| asked.unwrap_or_else(|_| Some(Err(ended_early()))));
+        // What git said of a clean tree is true of that tree alone: if the capture found another one, the answer is dropped.
         let asked = asked.filter(|_| clean.is_none_or(|clean| clean.tree == captured.root));
         let asked = match look {
             Some(look) => Some(look.end(&captured, asked)),
@@ -361,6 +362,7 @@ impl Shot {
         // What is recorded before an advance is what was there at its cut.
         let own = record::announce(tx, now, &self.row(&link, Some(occasion.epoch), None))?;
         let seq = event()?;
+        // Inserted after the run's event, because the row names the seq of that event.
         record::insert(tx, now, &self.row(&link, Some(occasion.epoch), Some(seq)), own)?;
         Ok(seq)
     }

@@ -112,6 +112,7 @@ impl Record<'_> {
     /// The directory's byte form.
     pub(crate) fn encode(&self) -> Encoded {
         let own = &self.attributes;
+        // The form with attributes only if there are any: a directory has one byte form, and so one hash.
         let is_any = !own.is_empty() || self.lines.iter().any(|line| !line.attributes().is_empty());
         let mut encoder = Encoder::new(self.key.permissions(), is_any.then_some((own, &Vec::new())));
         for line in &self.lines {
@@ -217,6 +218,7 @@ impl Cache {
         let mut first = [0; HEADER];
         file.read_exact_at(&mut first, 0).ok()?;
         let header = Header::read(&first)?;
+        // The header is written last, but a loss of power can keep it and lose the records before it.
         if header.length > file.metadata().ok()?.len() {
             return None;
         }
@@ -239,6 +241,7 @@ impl Cache {
 
     /// Whether old records take more room than the living: written anew, those are all that is left.
     pub(crate) fn is_sparse(&self) -> bool {
+        // Twice as long: compacting then costs no more than what was appended since the last time.
         self.header.length > self.header.living.saturating_mul(2).saturating_add(WORTH_COMPACTING)
     }
 
@@ -258,6 +261,7 @@ impl Lying<'_> {
         let hash = reader.hash()?;
         let attributes = attributes(&mut reader)?;
         let count = usize::try_from(reader.number()?).ok()?;
+        // A damaged count may be huge. A line has at least one byte, so no more than the rest is ever reserved.
         let mut lines = Vec::with_capacity(count.min(reader.0.len()));
         for _ in 0..count {
             lines.push(line(&mut reader)?);
@@ -320,6 +324,7 @@ impl Maker {
     pub(crate) fn add(&mut self, record: &Record<'_>) -> u64 {
         let begin = self.bytes.len();
         let out = &mut self.bytes;
+        // Room for length and checksum, which are known only when the record is written.
         out.resize(begin + 16, 0);
         record.key.put(out);
         out.push(u8::from(record.trusted));

@@ -97,6 +97,8 @@ impl<'a> Rules<'a> {
         for text in &sources.texts {
             seen.extend_from_slice(&hash_of(text));
         }
+        // "/" is no pattern of either list: it keeps a pattern that moves from one list to the other from giving the same
+        // fingerprint.
         for pattern in options.include_ignored.iter().chain([&"/".to_owned()]).chain(&options.include_secrets)
         {
             crate::tree::put_bytes(&mut seen, pattern.as_bytes());
@@ -162,6 +164,7 @@ impl<'a> Rules<'a> {
                 return Verdict::Capture;
             }
         }
+        // An ignored name may still be captured: if git tracks it, the configuration includes it, or the caller asked for it.
         let tracked = self.tracked();
         let included = self.include_ignored.holds(path, is_directory);
         if is_directory {
@@ -242,6 +245,7 @@ impl<'a> Rules<'a> {
 
     fn is_ignored(&self, level: &Arc<Level>, path: &[u8], is_directory: bool) -> bool {
         let mut next = Some(level);
+        // The nearest `.gitignore` decides, as in git; the rules of the whole repository come last.
         while let Some(level) = next {
             if let Some((own, start)) = &level.own
                 && let Some(verdict) = own.verdict(&path[*start..], is_directory)
@@ -278,10 +282,9 @@ fn has_below<'p>(mut not_before: impl Iterator<Item = &'p [u8]>, path: &[u8]) ->
         .any(|p| p.len() == path.len() || p[path.len()] == b'/')
 }
 
-/// Environment files, keys and certificates, by their usual names.
+/// Whether a file of this name is likely a secret: environment files, keys and certificates, by their usual names.
 ///
 /// A name with an ending, as in `id_map.rs`, is no private key of ssh; a template of an environment file is no secret.
-/// Whether a file of this name is likely a secret.
 pub fn looks_secret(name: &[u8]) -> bool {
     let is_template =
         [&b".example"[..], b".sample", b".template", b".dist"].iter().any(|end| name.ends_with(end));

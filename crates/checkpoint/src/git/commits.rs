@@ -13,9 +13,9 @@ pub struct Commit {
     pub sha: String,
     /// The first line of its message; empty if the repository does not have it.
     pub subject: String,
-        /// The name of its author; empty if the repository does not have it.
-        pub author: String,
-        /// It has several parents.
+    /// The name of its author; empty if the repository does not have it.
+    pub author: String,
+    /// It has several parents.
     pub is_merge: bool,
     /// It is checked out.
     pub is_tip: bool,
@@ -28,9 +28,9 @@ pub struct Commit {
 /// What a commit says of itself, and who has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {
-        /// The name of its author.
-        pub author: String,
-        /// The first line of its message.
+    /// The name of its author.
+    pub author: String,
+    /// The first line of its message.
     pub subject: String,
     /// A branch of a remote has it, as far as this repository knows.
     pub is_pushed: bool,

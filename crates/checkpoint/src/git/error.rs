@@ -14,22 +14,22 @@ pub(crate) enum GitError {
     /// The program could not be run: it is not there, or the machine has no room for a process.
     #[error("running git {command}: {source}")]
     NotRun {
-                /// The arguments, joined by spaces.
-                command: String,
-                source: io::Error,
+        /// The arguments, joined by spaces.
+        command: String,
+        source: io::Error,
     },
     /// Another git holds a lock.
     #[error("git {}: {said}.", verb(command))]
-        Locked {
-            /// The arguments, joined by spaces.
+    Locked {
+        /// The arguments, joined by spaces.
         command: String,
         /// Its first line on stderr.
         said: String,
     },
     /// It ended with an error.
     #[error("git {}: {said}.", verb(command))]
-        Failed {
-            /// The arguments, joined by spaces.
+    Failed {
+        /// The arguments, joined by spaces.
         command: String,
         /// Its first line on stderr.
         said: String,

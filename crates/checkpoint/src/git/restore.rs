@@ -61,6 +61,7 @@ pub fn plan(
     if plan.is_empty() && target.symbolic == current.symbolic {
         return Ok(plan);
     }
+    // The walk over objects comes last: these refusals need none of it.
     refuse::operations(target, &plan, current, &dirs)?;
     refuse::locks(&dirs, &plan, past)?;
     refuse::symbolic_branches(target, current)?;
@@ -90,6 +91,7 @@ pub fn end_operation(root: &Path, operation: &str) -> Result<()> {
     let notes = NOTES.iter().filter(|(name, _)| *name == operation).flat_map(|(_, notes)| notes.iter());
     for note in notes {
         match std::fs::remove_file(dirs.git_dir.join(note)) {
+            // Not every operation has all notes, and an interrupted restore may have removed some already.
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(error).while_doing(|| format!("ending the {operation}"));
             }
@@ -102,6 +104,7 @@ pub fn end_operation(root: &Path, operation: &str) -> Result<()> {
 /// What differs between two states, of which nothing is asked of git: no commits are named.
 pub fn moves(target: &GitState, current: &GitState) -> GitPlan {
     let restored = |state: &GitState| {
+        // HEAD may be on a ref outside of branches and tags; that one is restored too.
         let is_restored = |name: &[u8]| {
             let heads = [target, current].map(|state| state.head_ref.as_ref());
             name.starts_with(BRANCHES)
@@ -311,6 +314,7 @@ pub fn apply_refs(
     if let Some(unlisted) = stash.as_ref().and_then(|stash| stash.unlisted.as_deref()) {
         kept.push((format!("{below}stash/unlisted").into_bytes(), unlisted));
     }
+    // Until here every error leaves refs, HEAD and stash where they were.
     let mut done = Vec::new();
     let moved = (|| {
         move_refs::apply(&git, &refs, &kept)?;

@@ -132,6 +132,7 @@ impl Objects {
         for piece in list.chunks(32) {
             let piece: Hash = piece.try_into().map_err(|_| damaged(hash))?;
             let (form, bytes) = self.load(&piece, Trust::Contents)?;
+            // Pieces have no pieces of their own: a damaged list must not lead into a loop.
             if form != Form::Whole {
                 return Err(damaged(&piece));
             }
@@ -256,8 +257,8 @@ impl Objects {
 
     /// What is kept under a name: a content, which is verified, or the list of its pieces.
     ///
-        /// A reader may hold no lock, and a sweep may then rewrite packs at the same time, under the same or other numbers. So place and
-        /// pack are read in one transaction, and a remembered pack without the content is no damage: it is read once more.
+    /// A reader may hold no lock, and a sweep may then rewrite packs at the same time, under the same or other numbers. So place and
+    /// pack are read in one transaction, and a remembered pack without the content is no damage: it is read once more.
     ///
     /// Errors: `corrupt`.
     fn load(&self, hash: &Hash, trust: Trust) -> Result<(Form, Vec<u8>)> {
@@ -289,6 +290,7 @@ impl Objects {
             .zip(usize::try_from(place.size).ok())
             .and_then(|(start, size)| Some(start..start.checked_add(size)?));
         let Some(bytes) = range.and_then(|range| pack.get(range)) else { return Ok(None) };
+        // A list of pieces has not the hash of its content, so it cannot be checked here; its pieces, and then the whole, are.
         let is_it = place.form != Form::Whole || hash_of(bytes) == *hash;
         Ok(is_it.then(|| (place.form, bytes.to_vec())))
     }

@@ -49,7 +49,7 @@ impl Objects {
     /// Removes every object that is not in `live` and was kept at `before` or earlier. The caller holds the store's lock alone.
     pub fn sweep(&self, live: &HashSet<Hash>, before: Timestamp) -> Result<Swept> {
         // The log is emptied first, so that content in both log and file is counted once. On a full disk this may fail; the steps below
-                // empty it then.
+        // empty it then.
         let _ = self.side().settle();
         let old_size = self.file_size();
         self.clear_unfinished()?;

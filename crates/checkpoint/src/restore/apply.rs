@@ -72,8 +72,8 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
         };
         group.note(cleared, &mut failed);
     }
-        // Removals from the bottom up; then directories from the top down; then files; then the modes of directories from the bottom
-        // up, because a directory without write permission takes no new files.
+    // Removals from the bottom up; then directories from the top down; then files; then the modes of directories from the bottom
+    // up, because a directory without write permission takes no new files.
     pass(plan, &mut failed, true, &|step| applier.remove(step));
     pass(plan, &mut failed, false, &|step| applier.make_directory(step));
     for group in &groups {
@@ -149,7 +149,7 @@ struct Applier<'a> {
 
 impl Applier<'_> {
     /// Opens the directories that a change is in and that even their owner may not enter. Each gets its own bits back by its step, or at
-        /// the end.
+    /// the end.
     fn open_up(&self, plan: &Plan) {
         let of_step = |step: &Step| match step.before {
             Some(Node::Directory { mode, .. }) => Some((step.path.clone(), mode)),
@@ -349,7 +349,10 @@ fn is_not_there(of: &[u8]) -> Diagnosis {
 }
 
 fn changed(path: &[u8]) -> Diagnosis {
-    Diagnosis::new(Code::FileConflict, format!("{} was changed during the restore.", String::from_utf8_lossy(path)))
+    Diagnosis::new(
+        Code::FileConflict,
+        format!("{} was changed during the restore.", String::from_utf8_lossy(path)),
+    )
 }
 
 #[cfg(test)]

@@ -49,8 +49,8 @@ ic_base::words! {
 /// A restore that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restore {
-        /// The id, which also names its temporary files and the refs that keep what it moved.
-        pub id: RestoreId,
+    /// The id, which also names its temporary files and the refs that keep what it moved.
+    pub id: RestoreId,
     /// The event that recorded it.
     pub seq: Seq,
     /// The root it writes into.
@@ -97,8 +97,8 @@ impl Restore {
 /// What a new restore is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRestore<'a> {
-        /// The id, made before the first write.
-        pub id: &'a RestoreId,
+    /// The id, made before the first write.
+    pub id: &'a RestoreId,
     /// The root it writes into.
     pub root: &'a Path,
     /// What kind it is.

@@ -47,17 +47,17 @@ pub enum Node {
         hash: ic_events::Hash,
         /// Its length in bytes.
         size: u64,
-                /// Its permission bits (07777), as the target has them.
-                mode: u32,
-                /// What it has beside.
-                #[serde(default, skip_serializing_if = "Attributes::is_usual")]
-                attributes: Attributes,
-            },
-            /// A symbolic link, and where it points.
+        /// Its permission bits (07777), as the target has them.
+        mode: u32,
+        /// What it has beside.
+        #[serde(default, skip_serializing_if = "Attributes::is_usual")]
+        attributes: Attributes,
+    },
+    /// A symbolic link, and where it points.
     Symlink(PathText),
-        /// A directory, and its permission bits.
-        Directory {
-            /// Its permission bits (07777), as the target has them.
+    /// A directory, and its permission bits.
+    Directory {
+        /// Its permission bits (07777), as the target has them.
         mode: u32,
         /// What it has beside.
         #[serde(default, skip_serializing_if = "Attributes::is_usual")]

@@ -79,7 +79,7 @@ fn connection(
     until: Instant,
 ) -> Result<std::result::Result<Client, Option<tokio_postgres::Error>>> {
     // The library limits only the TCP connection: a server that accepts it and stays silent would be waited for without end during TLS
-        // and the password.
+    // and the password.
     let patience = until.saturating_duration_since(Instant::now());
     if !server.url().is_verified() {
         return Ok(server.wait_for(patience, async {

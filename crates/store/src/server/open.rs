@@ -127,6 +127,7 @@ impl<'s> Open<'s> {
                     return Ok(());
                 }
             }
+            // A part that is not full is the last one: no further question is sent to find that out.
             if rows.len() < CHUNK {
                 break;
             }
@@ -178,6 +179,7 @@ impl<'s> Open<'s> {
             if let Answer::Changed(rows) = answer
                 && *rows != 1
             {
+                // From here on `fly` refuses every request: the transaction must not be committed with half of its changes.
                 self.fault.set(Some(Fault::Final));
                 return Err(changed_other_than_one(*rows, "a queued statement"));
             }
@@ -205,6 +207,7 @@ impl<'s> Open<'s> {
         {
             requests.insert(at, Request::Batch(CONFLICT.to_owned()));
         }
+        // A lost connection is made anew only if nothing can have been committed: otherwise a change could be made twice.
         let can_try_again = begins && !requests.iter().any(is_commit);
         let mut tried = false;
         loop {
@@ -271,13 +274,14 @@ impl<'s> Open<'s> {
                 faults::statement("-- committed");
                 Committed::Yes
             }
+            // The server may have committed before the connection was lost: only the hash of the newest event can tell.
             Err(error) if self.fault.get() == Some(Fault::Lost) => Committed::Unknown(error),
             Err(error) => Committed::No(error),
         }
     }
 
-        /// Ends it without a change. A read is ended by the next transaction, or by the end of the connection. A write holds the head's
-        /// lock, so it is ended now.
+    /// Ends it without a change. A read is ended by the next transaction, or by the end of the connection. A write holds the head's
+    /// lock, so it is ended now.
     pub(super) fn end(&self) {
         self.queue.borrow_mut().clear();
         if self.client.take().is_some_and(|client| !client.is_closed()) {

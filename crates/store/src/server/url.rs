@@ -91,6 +91,7 @@ impl ServerUrl {
         }
         let (authority, database) =
             rest.split_once('/').ok_or_else(|| wrong("The URL of a ledger names a database.".to_owned()))?;
+        // From the right: a password with an `@` in it is still found before the last one, and refused.
         let (user, hosts) = match authority.rsplit_once('@') {
             Some((user, _)) if user.contains(':') => return Err(password()),
             Some((user, hosts)) => (Some(decode(user)?), hosts),
@@ -114,6 +115,7 @@ impl ServerUrl {
         let mut named = hosts.to_owned();
         let mut port = DEFAULT_PORT;
         let mut seen = std::collections::BTreeSet::new();
+        // Names from before the `?` count too: otherwise a parameter could silently replace what a reader sees first.
         seen.extend(url.user.is_some().then(|| "user".to_owned()));
         seen.extend((!hosts.is_empty()).then(|| "host".to_owned()));
         for (key, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -122,6 +124,7 @@ impl ServerUrl {
             }
             url.set(&key, &value, &mut named, &mut port)?;
         }
+        // Again, because the parameter `user` may have set it.
         if url.user.as_ref().is_some_and(|user| user.contains(':')) {
             return Err(password());
         }

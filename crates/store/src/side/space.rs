@@ -51,8 +51,8 @@ impl Side {
         if log::length(&self.path) > LONG_LOG { self.empty_log() } else { Ok(true) }
     }
 
-        /// Empties the log. A process that reads keeps it long: that is no error, it is emptied another time. The reader is not waited for,
-        /// because the caller holds the store's lock, which every capture needs.
+    /// Empties the log. A process that reads keeps it long: that is no error, it is emptied another time. The reader is not waited for,
+    /// because the caller holds the store's lock, which every capture needs.
     fn empty_log(&self) -> Result<bool> {
         faults::statement("PRAGMA wal_checkpoint(TRUNCATE)");
         self.in_a_hurry.store(true, Relaxed);

@@ -250,8 +250,8 @@ impl TreeChanges {
         self.differences.iter().map(|difference| difference.path.clone())
     }
 
-        /// Errors: `file_conflict`, naming a path that others changed since. `not_yet`: restores and later changes that are not undone yet;
-        /// the paths that they changed are no conflict. A path without content in a checkpoint is not changed, and is no conflict either.
+    /// Errors: `file_conflict`, naming a path that others changed since. `not_yet`: restores and later changes that are not undone yet;
+    /// the paths that they changed are no conflict. A path without content in a checkpoint is not changed, and is no conflict either.
     pub fn require_untouched(&self, workspace: &Workspace<'_>, not_yet: NotYet<'_>) -> Result<()> {
         let theirs = paths_not_yet(workspace, not_yet)?;
         let is_held = |state: &Option<State>| state.as_ref().is_none_or(State::is_content);

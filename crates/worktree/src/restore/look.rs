@@ -64,9 +64,9 @@ fn rules_go_back(plan: &Plan) -> Option<Warning> {
 }
 
 impl Workspace<'_> {
-        /// Captures the current tree, with what a restore changes in it though a rule hides it. `taken`: a capture of a moment ago, which
-        /// is used if nothing was recorded of the tree since; files that changed since then are left alone when it comes to writing. `own`:
-        /// paths that the undone restore wrote.
+    /// Captures the current tree, with what a restore changes in it though a rule hides it. `taken`: a capture of a moment ago, which
+    /// is used if nothing was recorded of the tree since; files that changed since then are left alone when it comes to writing. `own`:
+    /// paths that the undone restore wrote.
     pub(super) fn compare(
         &self,
         target: &Checkpoint,
@@ -98,7 +98,7 @@ impl Workspace<'_> {
             limits.held.insert(stranger, Reason::Database.as_str().to_owned());
         }
         // The files of a database in use may never hold its whole content at one moment: it is captured through SQLite, and refused when it
-                // comes to writing.
+        // comes to writing.
         let unused: Vec<_> =
             found.databases.iter().filter(|one| !database::is_in_use(&root, &one.path.0)).cloned().collect();
         for one in &unused {
@@ -264,8 +264,8 @@ impl Workspace<'_> {
         Ok(closed)
     }
 
-        /// Paths that cannot be compared with the target, because it or the capture has no content of them, and why. Paths that the plan
-        /// names are not among them. `passed`: those that the caller named.
+    /// Paths that cannot be compared with the target, because it or the capture has no content of them, and why. Paths that the plan
+    /// names are not among them. `passed`: those that the caller named.
     pub(super) fn not_compared(
         &self,
         meant: &Meant<'_>,
@@ -295,8 +295,8 @@ impl Workspace<'_> {
         let is_named = |path: &[u8]| {
             steps.contains(path) || plan.skipped.iter().any(|(skipped, _)| is_at_or_below(path, &skipped.0))
         };
-                // The undo of a whole restore is limited to the paths that it changed. Paths that cannot be compared are named anyway,
-                // because it is not known whether the restore, or the one piece of work, changed them.
+        // The undo of a whole restore is limited to the paths that it changed. Paths that cannot be compared are named anyway,
+        // because it is not known whether the restore, or the one piece of work, changed them.
         let undoes_all = limits.only.is_some() && (strategy.has_git() || is_without) && !mine;
         let is_meant = |path: &[u8]| undoes_all || limits.covers(path);
         let mut open: Vec<(PathText, String)> = Vec::new();

@@ -80,7 +80,7 @@ fn prune_rows(workspace: &Workspace<'_>, configured: &Retention) -> Result<()> {
     let (chosen, rest) = old.split_at(old.len().min(FEW));
     if !chosen.is_empty() {
         // Before the rows: a call that dies in between causes one needless sweep. The other way round, content would be left that no sweep
-                // looks for.
+        // looks for.
         touch(&workspace.stamp("unswept"))?;
         workspace.kernel.write(|tx, now| {
             for checkpoint in chosen {

@@ -26,16 +26,16 @@ const TICK_MILLIS: i64 = 20;
 /// A lock as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftLock {
-        path: PathBuf,
-        /// Its device and its inode.
+    path: PathBuf,
+    /// Its device and its inode.
     place: (u64, u64),
     /// When it was written, in seconds and nanoseconds, and its size.
     written: (i64, i64, u64),
 }
 
 impl LeftLock {
-        /// The path of the lock file, to be shown or removed.
-        pub fn path(&self) -> &Path {
+    /// The path of the lock file, to be shown or removed.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -95,7 +95,7 @@ pub fn locks_of(root: &Path, id: &str, plan: Option<&GitPlan>) -> Vec<PathBuf> {
         return Vec::new();
     }
     // A lock with our mark is simply taken over. One without was made by the git that looks at the files again, or by us just before the
-        // mark was written.
+    // mark was written.
     let index = Some(dirs.git_dir.join("index.lock")).filter(|lock| !is_left_behind(lock));
     let mut locks: Vec<PathBuf> = index.into_iter().chain(packed(&dirs)).chain(tables(&dirs)).collect();
     locks.push(dirs.git_dir.join("HEAD.lock"));

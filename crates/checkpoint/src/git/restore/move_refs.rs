@@ -34,7 +34,9 @@ pub(super) fn pending<'p>(git: &Git<'_>, plan: &'p GitPlan) -> Result<Vec<&'p Mo
         }
         if found != moved.from.as_deref() {
             let name = String::from_utf8_lossy(&moved.name);
-            return Err(busy(&format!("another git command has moved {name}")).detail("ref", name.into_owned()));
+            return Err(
+                busy(&format!("another git command has moved {name}")).detail("ref", name.into_owned())
+            );
         }
         pending.push(moved);
     }

@@ -16,8 +16,8 @@ const PROGRESS: Duration = Duration::from_millis(300);
 pub(super) type Last = Mutex<Instant>;
 
 impl Writer<'_> {
-        /// Enters what is added from time to time, and when the writer is dropped: the process may be killed, and the next capture shall
-        /// find what this one stored.
+    /// Enters what is added from time to time, and when the writer is dropped: the process may be killed, and the next capture shall
+    /// find what this one stored.
     pub fn keep_progress(&mut self) {
         self.progress = self.keeps.then(|| Mutex::new(Instant::now()));
     }

@@ -14,8 +14,8 @@ pub struct Limits {
     pub only: Option<BTreeSet<Vec<u8>>>,
     /// These paths, and what is below them, do not change.
     pub keep: BTreeSet<Vec<u8>>,
-        /// Side files of databases that are restored: they change with their database. A side file that the target left out counts as
-        /// absent there, because its content was in the copy of the database.
+    /// Side files of databases that are restored: they change with their database. A side file that the target left out counts as
+    /// absent there, because its content was in the copy of the database.
     pub sides: BTreeSet<Vec<u8>>,
     /// These paths stay, and why.
     pub held: BTreeMap<Vec<u8>, String>,
