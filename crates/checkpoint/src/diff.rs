@@ -109,6 +109,7 @@ impl Difference {
                 Some(match (hash == other_hash, mode == other_mode) {
                     (false, _) => Change::Modified,
                     (true, false) => Change::Mode,
+                    // Only files that differ come here, or that have other names than before.
                     (true, true) => Change::Attributes,
                 })
             }
@@ -216,6 +217,7 @@ impl Differ<'_> {
 
     fn entries(&mut self, directory: &[u8], before: Option<&Entry>, after: Option<&Entry>) -> Result<()> {
         let Some(name) = before.or(after).map(|entry| &entry.name) else { return Ok(()) };
+        // Asked before the path is built, because nearly all entries of a directory are equal.
         if before == after && self.retied.is_empty() {
             return Ok(());
         }

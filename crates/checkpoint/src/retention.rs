@@ -43,6 +43,7 @@ pub fn given_up<'c>(
     let mut newer: BTreeMap<(&std::path::Path, Option<&str>, Option<&str>), usize> = BTreeMap::new();
     let mut given_up: Vec<&Checkpoint> = all
         .iter()
+        // Newest first: so the count of a line is how many of it are newer.
         .rev()
         .filter(|checkpoint| !checkpoint.link.of_call)
         .filter(|checkpoint| {
@@ -150,6 +151,7 @@ pub fn mark_tree(objects: &Objects, root: &Hash, live: &mut HashSet<Hash>) -> Re
         for entry in objects.tree(&hash)?.entries {
             match entry.node {
                 Node::Directory(below) => waiting.push(below),
+                // A smaller content has no pieces, so the index need not be asked for each small file.
                 Node::File { hash, size, .. } if size >= crate::objects::PIECE as u64 => {
                     mark_one(objects, &hash, live)?;
                 }

@@ -131,6 +131,7 @@ impl RootDir {
     fn open_regular(&self, path: &[u8], access: OFlags) -> io::Result<File> {
         check_path(path).map_err(io::Error::other)?;
         let (parent, name) = split(path);
+        // Without NONBLOCK, a pipe in the place of the file would make this wait for a writer.
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let directory = self.directory(parent)?;
         let fd = match openat(&directory, name, flags, Mode::empty()) {
@@ -324,6 +325,7 @@ impl RootDir {
         let opened = OpenedUp::new(&directory, needed).at(parent)?;
         #[cfg(test)]
         death::may_come();
+        // Closed again whatever the work says: an error must not leave the directory open.
         let worked = work(&directory, name);
         #[cfg(test)]
         death::may_come();
@@ -352,7 +354,7 @@ fn require(still: Still<'_>, found: &Found, path: &[u8]) -> Result<()> {
 fn changed(path: &[u8]) -> Diagnosis {
     Diagnosis::new(
         Code::FileConflict,
-        format!("{} was changed during the restore.", String::from_utf8_lossy(path)),
+        format!("{} was changed by another process.", String::from_utf8_lossy(path)),
     )
 }
 

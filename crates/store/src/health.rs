@@ -156,6 +156,7 @@ fn permissions(path: &Path) -> Check {
 
 /// What is wrong with this mode of one of the ledger's files.
 fn problem_of(mode: u32) -> Option<&'static str> {
+    // Each of the lowest six bits is a right of the group or of others.
     if mode.trailing_zeros() < 6 {
         return Some("others can read the ledger; chmod 600 fixes it");
     }

@@ -122,6 +122,7 @@ impl Workspace<'_> {
         if store.is_some_and(|store| path.starts_with(store)) {
             return Some("it belongs to the store".to_owned());
         }
+        // These are below /var but hold users' files; the second is where macOS has each user's temporary directory.
         let is_temporary = ["/var/tmp", "/var/folders"].iter().any(|place| path.starts_with(place));
         if SYSTEM.iter().any(|place| path.starts_with(place)) && !is_temporary && !owns_parent(path, false) {
             return Some("it is in a system directory".to_owned());

@@ -154,6 +154,7 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
 
 /// Opens a file for reading, also where its owner closed it to himself; else what became of it.
 fn open(subject: &Subject<'_>) -> Result<std::result::Result<File, Outcome>> {
+    // Without NONBLOCK, a pipe in the place of the file would make this wait for a writer. NXIO is the answer of a socket.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(match openat(subject.directory, subject.name, flags, Mode::empty()) {
         Ok(fd) => Ok(File::from(fd)),
@@ -198,6 +199,7 @@ fn keep_copy(
     Ok(Outcome::Kept(Kept {
         hash,
         size,
+        // The file's own stat does not tell whether its log changes, so the stat cache must not rely on it.
         key: None,
         mode: key.permissions(),
         is_unsettled: false,

@@ -66,6 +66,7 @@ impl Objects {
             if gone.is_empty() {
                 continue;
             }
+            // All packs that go whole are gone by now: the file gives their room back before the first pack is written anew.
             if !is_shrunk && !kept.is_empty() {
                 self.side().shrink()?;
                 is_shrunk = true;
@@ -174,6 +175,7 @@ impl Objects {
     pub(crate) fn remember_purged(&self, names: &[Hash]) -> Result<()> {
         self.side().write(Durability::Synced, |tx| {
             names.iter().try_for_each(|name| {
+                // The name may be marked as lost, which is the weaker mark.
                 tx.execute("DELETE FROM objects WHERE hash = $1 AND form = 2", &[&name.as_slice()])?;
                 mark_purged(tx, name, true)
             })
@@ -209,6 +211,7 @@ impl Objects {
             |objects: &[&Listed]| objects.iter().fold(0_usize, |sum, object| sum.saturating_add(object.size));
         let left = bytes(kept);
         let all = left.saturating_add(bytes(gone));
+        // The bytes of what is forgotten stay in the pack until more of it goes: less work than to write it anew each time.
         if !kept.is_empty() && left.saturating_mul(100) >= all.saturating_mul(WORTH_KEEPING) {
             return self.side().write(Durability::Synced, |tx| forget(tx, gone));
         }

@@ -1,8 +1,8 @@
 //! Adding objects. Many threads may add at once; content becomes durable, and visible to others, with [`Writer::finish`].
 //!
-//! Packs are written as they fill up, their objects enter the index in the last transaction. So a writer that fails, for want of
-//! room or because it was killed, leaves nothing that anybody relies on: it gives its packs back when it is dropped, or the next
-//! one does ([`Objects::clear_unfinished`]).
+//! Packs are written as they fill up, and their objects enter the index in the last transaction. So a writer that fails, because the
+//! disk is full or it was killed, leaves nothing in the index: its packs are removed when it is dropped, or by the next writer
+//! ([`Objects::clear_unfinished`]).
 //!
 //! A writer whose caller may be killed for taking too long enters what it has from time to time ([`Writer::keep_progress`]): the next one
 //! finds it, and a sweep takes it where none comes.
@@ -56,22 +56,22 @@ pub struct Writer<'o> {
     now: Timestamp,
     /// The store was empty: nothing needs to be looked up.
     is_first: bool,
-    /// Otherwise nothing is stored: who only looks leaves no content behind.
+    /// Whether content is stored; a look stores none.
     keeps: bool,
-    /// The store lacks something that was added.
+    /// Whether the store lacks something that was added.
     is_news: AtomicBool,
     seen: Mutex<HashSet<Hash>>,
     /// Directories lie in packs of their own, so that comparing two trees opens few.
     trees: Mutex<Vec<Builder>>,
     contents: Mutex<Vec<Builder>>,
-    /// Some new directory can only be read once it is in the store.
+    /// Whether a new directory did not fit into memory, and can only be read once it is in the store.
     is_unread: AtomicBool,
     waiting: Mutex<Waiting>,
     written: Mutex<Written>,
     progress: Option<progress::Last>,
-    /// Held alone while what was added enters the index, and shared by who adds: a list never enters before its pieces.
+    /// Held alone while added objects enter the index, and shared while objects are added: a list never enters before its pieces.
     gate: RwLock<()>,
-    /// There is no room: what comes is only counted, to say how much would be needed.
+    /// Whether the disk has too little room. From then on objects are only counted, to say how much room would be needed.
     is_too_much: AtomicBool,
     new_objects: AtomicU64,
     stored_bytes: AtomicU64,
@@ -261,6 +261,7 @@ impl Writer<'_> {
         self.enter_if_due()?;
         let _shared = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let is_of_trees = std::ptr::eq(to, &raw const self.trees);
+        // Taken out of the list: the lock is not held while a full pack is compressed.
         let mut builder = locked(to)
             .pop()
             .unwrap_or_else(|| if is_of_trees { Builder::of_trees() } else { Builder::default() });
@@ -289,9 +290,11 @@ impl Writer<'_> {
         if packs.is_empty() || self.is_too_much.load(Relaxed) || !self.has_room(&packs)? {
             return Ok(());
         }
+        // It need not wait for the disk: no index names these packs until the last transaction, which does wait.
         let ids = self.objects.side().write(Durability::Buffered, |tx| {
             let ids = packs.iter().map(|pack| insert(tx, self.now, pack)).collect::<Result<Vec<i64>>>()?;
             for id in &ids {
+                // By these rows the next process finds the packs of a writer that was killed.
                 tx.execute_one("INSERT INTO writing (pack) VALUES ($1)", &[id])?;
             }
             Ok(ids)

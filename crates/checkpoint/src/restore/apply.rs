@@ -181,7 +181,7 @@ impl Applier<'_> {
             Found::Directory(_) if is_directory(before) => self.root.remove_directory(path),
             found if step.after.as_ref().is_some_and(|after| self.root.has(path, &found, after)) => Ok(()),
             found => {
-                // What a program uses is not as it was looked at, which would be said of it then.
+                // Asked before the comparison: a database in use has often changed, and the message shall say that it is in use.
                 self.require_alone(path, None)?;
                 if !self.root.has(path, &found, before) {
                     return Err(changed(path));
@@ -235,7 +235,7 @@ impl Applier<'_> {
         if !is_expected {
             return Err(changed(path));
         }
-        // Once more: to close the file, as comparing it does, ended the locks on it.
+        // Once more: the comparison closed the file, and closing any handle of a file ends this process's locks on it.
         let _unused = self.require_alone(path, Some(after))?;
         match (before, after) {
             (Some(Node::File { hash, .. }), Node::File { hash: same_hash, mode, .. })
@@ -351,7 +351,7 @@ fn is_not_there(of: &[u8]) -> Diagnosis {
 fn changed(path: &[u8]) -> Diagnosis {
     Diagnosis::new(
         Code::FileConflict,
-        format!("{} was changed during the restore.", String::from_utf8_lossy(path)),
+        format!("{} has changed since the restore was planned.", String::from_utf8_lossy(path)),
     )
 }
 

@@ -87,6 +87,7 @@ pub(super) fn apply(git: &Git<'_>, refs: &[&Moved], kept: &[(Vec<u8>, &str)]) ->
         for moved in &ahead {
             commands.change(moved);
         }
+        // The first transaction checks the rest too, so that the second one does not fail once branches are removed.
         for moved in rest.iter().filter(|moved| moved.from.is_some()) {
             commands.verify(moved);
         }
@@ -153,6 +154,7 @@ impl Head<'_> {
                 git.run(&[&arguments[..], &[OsStr::from_bytes(name)]].concat())
             }
             Self::Detached { to, from } => {
+                // Without --no-deref, git would move the branch that HEAD is on.
                 let mut arguments = vec!["update-ref", "--no-deref", "-m", REFLOG, "HEAD", to];
                 arguments.extend(from);
                 git.run(&arguments)
@@ -168,6 +170,7 @@ struct Commands(Vec<u8>);
 
 impl Commands {
     fn set(&mut self, name: &[u8], to: &str) {
+        // Without an old value: a repeated restore finds the ref there already, and sets it again.
         self.command(b"update ", name, &[to, ""]);
     }
 

@@ -109,6 +109,7 @@ impl Writer<'_> {
             let is_purged = self.presence_in_store(&hash)? == Presence::Purged;
             return Ok(if is_purged { Put::Purged } else { Put::LacksPieces });
         }
+        // A content of one piece is that piece, and has its name.
         if pieces.len() > 32 {
             let heeds = if heeds == Heeds::Losses { Heeds::Purges } else { heeds };
             if self.put_content(hash, Form::Pieces, &pieces, heeds)? != Kept::Yes {
