@@ -352,10 +352,7 @@ fn require(still: Still<'_>, found: &Found, path: &[u8]) -> Result<()> {
 }
 
 fn changed(path: &[u8]) -> Diagnosis {
-    Diagnosis::new(
-        Code::FileConflict,
-        format!("{} was changed by another process.", String::from_utf8_lossy(path)),
-    )
+    Diagnosis::new(Code::FileConflict, format!("{} was changed by others.", String::from_utf8_lossy(path)))
 }
 
 fn at(path: &[u8]) -> String {

@@ -349,10 +349,7 @@ fn is_not_there(of: &[u8]) -> Diagnosis {
 }
 
 fn changed(path: &[u8]) -> Diagnosis {
-    Diagnosis::new(
-        Code::FileConflict,
-        format!("{} has changed since the restore was planned.", String::from_utf8_lossy(path)),
-    )
+    Diagnosis::new(Code::FileConflict, format!("{} changed since the plan.", String::from_utf8_lossy(path)))
 }
 
 #[cfg(test)]
