@@ -20,9 +20,9 @@ pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Dispatch>> {
     Ok(dispatches)
 }
 
-/// Takes back the dispatches of the rolled-back phases (seed 001: `CancelByPhases`): each is marked, and those
-/// that had not ended are cancelled, each with its event: it names the rollback and its `reason`, so that who follows one dispatch need not
-/// look elsewhere. No process is signalled.
+/// Cancels the dispatches of the rolled-back phases (seed 001: `CancelByPhases`). Each is marked. Those that had not ended are cancelled
+/// with an event that names the rollback and its `reason`, so that a reader of one dispatch need not look elsewhere. No process is
+/// signalled.
 ///
 /// `dispatches` is what [`taken_back`] found in the same transaction.
 pub fn cancel_by_phases(

@@ -31,7 +31,7 @@ pub struct RecordedCommit {
     pub seq: Seq,
     /// The dispatch that reported it.
     pub dispatch_id: DispatchId,
-    /// Its id.
+    /// The commit's hash, or its first digits, as it was reported.
     pub sha: String,
     /// A commit of the same dispatch, recorded earlier, that came after this one.
     pub before_sha: Option<String>,
@@ -46,14 +46,14 @@ pub struct RecordedFile {
     pub seq: Seq,
     /// The dispatch that reported it.
     pub dispatch_id: DispatchId,
-    /// Its path.
+    /// From the repository's top, as it was reported.
     pub path: PathBuf,
     /// Whether it was reported after the dispatch was rolled back.
     pub late: bool,
 }
 
-/// Records what a dispatch reports; what is known of it already is not recorded again. Rolled-back work is
-/// recorded all the same, and marked late.
+/// Records what a dispatch reports; what is known of it already is not recorded again. Rolled-back work is recorded anyway, and marked
+/// late.
 pub fn record(
     tx: &Transaction<'_>,
     now: Timestamp,
@@ -113,6 +113,7 @@ fn news<'r>(
     let mut seen = HashSet::new();
     let mut commits = Vec::new();
     let mut before = None;
+    // Newest first: each commit that is new learns the known one that came after it.
     for sha in report.commits.iter().rev().map(|c| c.sha.as_str()) {
         if known_commits.contains(sha) {
             before = Some(sha);
@@ -174,7 +175,7 @@ fn close_gaps(recorded: Vec<RecordedCommit>) -> Vec<RecordedCommit> {
 
 /// Takes the paths out of the files that event `seq` of a run recorded.
 pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
-    // Row by row: how text becomes bytes is said otherwise in every database.
+    // Row by row: each database has its own way to turn text into bytes.
     let ords = tx.query_all(
         "SELECT DISTINCT ord FROM dispatch_files WHERE run_id = $1 AND seq = $2",
         &[&run_id.as_str(), &seq],
@@ -210,8 +211,8 @@ pub fn recorders_since(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> R
     )
 }
 
-/// The paths that other runs than these recorded after `since`, each with its run and that run's project. What was recorded by work that is
-/// rolled back belongs to nobody, unless it was recorded before the cut of that rollback.
+/// The paths that runs other than these recorded after `since`, each with its run and that run's project. What rolled-back work recorded
+/// belongs to no run, unless it was recorded before the cut of that rollback.
 pub fn files_of_others(
     snapshot: &Snapshot<'_>,
     own: &[RunId],
@@ -230,8 +231,8 @@ pub fn files_of_others(
 
 /// Those of these commits (full hashes) that other runs than these recorded, each with its run.
 ///
-/// What was recorded by work that is rolled back belongs to nobody, unless it was recorded before the cut of that rollback: the same commit,
-/// made again, is its new maker's alone. An undo of that rollback unmarks the work, and the commit is the first run's again.
+/// What rolled-back work recorded belongs to no run, unless it was recorded before the cut of that rollback: the same commit, made again,
+/// belongs only to the run that made it again. An undo of that rollback unmarks the work, and the commit is the first run's again.
 pub fn commits_of_others(
     snapshot: &Snapshot<'_>,
     own: &[RunId],
@@ -239,7 +240,7 @@ pub fn commits_of_others(
 ) -> Result<Vec<(String, RunId)>> {
     let mut found = Vec::new();
     for commit in commits {
-        // A commit may have been recorded by its first digits alone.
+        // A commit may have been recorded by its first digits alone: at least seven, which `parse_sha` demands.
         let shortest = commit.get(..7).unwrap_or(commit);
         let recorded = snapshot.query_all(
             "SELECT c.sha, c.run_id FROM dispatch_commits c JOIN dispatches d ON d.id = c.dispatch_id \
@@ -281,9 +282,9 @@ pub fn files_of(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<Recorded
 /// A path that a dispatch named as its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFile {
-    /// The dispatch.
+    /// The dispatch that recorded it.
     pub dispatch_id: DispatchId,
-    /// From the root.
+    /// From the repository's top.
     pub path: PathBuf,
     /// Whether a commit has it; else it was named by itself.
     pub is_of_commit: bool,
@@ -351,7 +352,7 @@ pub fn is_recorded(snapshot: &Snapshot<'_>, commit: &str) -> Result<bool> {
 
 /// The dispatches that recorded a commit, oldest first, and whether each was rolled back.
 fn recorders_of(snapshot: &Snapshot<'_>, commit: &str) -> Result<Vec<(DispatchId, bool)>> {
-    // A commit may have been recorded by its first digits alone.
+    // A commit may have been recorded by its first digits alone: at least seven, which `parse_sha` demands.
     let shortest = commit.get(..7).unwrap_or(commit);
     let recorded = snapshot.query_all(
         "SELECT c.sha, c.dispatch_id, b.id IS NOT NULL AND c.seq > b.cut_seq FROM dispatch_commits c \

@@ -9,9 +9,9 @@ use serde::Deserialize;
 /// Commits, oldest first, and files that belong to no commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Oldest first.
+    /// The commits of the report, oldest first.
     pub commits: Vec<Commit>,
-    /// Changed files that were named by themselves.
+    /// Changed files that the report names by themselves, without a commit.
     pub files: Vec<PathBuf>,
 }
 
@@ -26,6 +26,7 @@ pub struct Commit {
 
 /// A checked commit id. Errors: `invalid_value`.
 pub fn parse_sha(text: &str) -> Result<String> {
+    // Git abbreviates to 7 digits or more by default; fewer would soon name several commits.
     if (7..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Ok(text.to_ascii_lowercase());
     }
@@ -178,7 +179,7 @@ fn unquote(line: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The byte that follows a backslash stands for, and how many characters it takes.
+/// The byte that an escape stands for after its backslash, and the number of characters that it takes.
 fn escape(tail: &[u8]) -> (u8, usize) {
     let octal = match tail {
         // The first of the three has two bits.

@@ -7,15 +7,15 @@ ic_base::words! {
     pub enum DispatchStatus {
         /// Handed out, not begun.
         Pending = "pending",
-        /// Begun.
+        /// Work has begun, by report or by its own command.
         Running = "running",
-        /// Ended well.
+        /// The work was done, as its worker reports.
         Completed = "completed",
-        /// Ended badly.
+        /// The work could not be done, as its worker reports.
         Failed = "failed",
-        /// Took too long.
+        /// It took too long, as its caller decided.
         TimedOut = "timed_out",
-        /// Called off.
+        /// It was cancelled, alone or with its run.
         Cancelled = "cancelled",
     }
 }
@@ -58,9 +58,9 @@ impl DispatchStatus {
 ic_base::words! {
     /// What a dispatch's reviewer said.
     pub enum Verdict {
-        /// Good.
+        /// The work may go on to the next phase.
         Pass = "pass",
-        /// Not good.
+        /// The work must be changed first.
         Fail = "fail",
     }
 }

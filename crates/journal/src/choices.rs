@@ -1,4 +1,4 @@
-//! What was decided when a rollback was begun, as its journal keeps it: whoever resumes it holds to that.
+//! The decisions that were made when a rollback began, as its journal keeps them. A call that resumes the rollback is bound by them.
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::restore::Strategy;
@@ -13,19 +13,19 @@ use crate::table::RollbackRecord;
 /// The key of the plan that holds the choices.
 pub const KEY: &str = "choices";
 
-/// What was decided. A word that is not known may be a decision, so it is an error and never passed over.
+/// The decisions. A member that is not known may be a decision, so it is an error and is never ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choices {
-    /// Which refusals are passed.
+    /// The refusals that are passed.
     pub force: Force,
-    /// Conflicts stay as they are.
+    /// Whether files that others changed too stay unchanged.
     pub keep_theirs: bool,
-    /// Only files that this run recorded.
+    /// Whether only files that this run recorded are restored.
     pub mine: bool,
-    /// None where no tree is restored.
+    /// How the tree is restored; `None` where no tree is restored.
     strategy: Option<Strategy>,
-    /// None where no rows go, or where the path of the database is no text, which JSON cannot hold.
+    /// The state database; `None` where no rows go, or where its path is not UTF-8, which JSON cannot hold.
     state: Option<Value>,
 }
 
@@ -47,7 +47,7 @@ impl Choices {
         }
     }
 
-    /// The same with these refusals decided too.
+    /// The same choices, with these refusals passed as well.
     #[must_use]
     pub fn with(&self, force: Force) -> Self {
         Self { force: self.force.or(force), ..self.clone() }
@@ -73,15 +73,15 @@ impl Choices {
     }
 }
 
-/// The status that the run had before it was rolled back. Errors: `corrupt` if that is not known: a run that was over must not be
-/// active again because nobody can read what it was.
+/// The status that the run had before it was rolled back. Errors: `corrupt` if that is not known: a run that had ended must not become
+/// active because its status cannot be read.
 pub fn run_status(remembered: &RollbackRecord) -> Result<RunStatus> {
     let kept = &remembered.plan["run_status"];
     let status = kept.as_str().and_then(RunStatus::parse);
     status.ok_or_else(|| damaged(remembered, &format!("the status of the run before it, {kept}")))
 }
 
-/// The status that the run has once it was rolled back: it is active again, unless it did not go back at all. Errors: as [`run_status`].
+/// The status that the run has after the rollback: it is active again, unless only one dispatch was undone. Errors: as [`run_status`].
 pub fn status_after(remembered: &RollbackRecord) -> Result<RunStatus> {
     match remembered.only() {
         Some(_) => run_status(remembered),

@@ -14,12 +14,12 @@ pub struct Force {
     pub commits: bool,
     /// Workers that live may write into what goes back.
     pub workers: bool,
-    /// Effects before one that cannot be undone are undone all the same.
+    /// Effects before one that cannot be undone are undone anyway.
     pub past_pivot: bool,
 }
 
 impl Force {
-    /// All of them.
+    /// Every refusal is passed: `--force`.
     pub const ALL: Self = Self { files: true, commits: true, workers: true, past_pivot: true };
 
     /// All of them, or none.
@@ -27,7 +27,7 @@ impl Force {
         if is_forced { Self::ALL } else { Self::default() }
     }
 
-    /// Those of both.
+    /// The decisions of either: a flag that both callers gave counts once.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Force {
         each.into_iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| flag).collect()
     }
 
-    /// What decides a refusal of the working tree; `None` for one that nobody can decide so.
+    /// The decision that passes a refusal of the working tree; `None` for a refusal that no flag passes.
     pub fn of_tree(code: Code) -> Option<Self> {
         match code {
             Code::FileConflict | Code::RowConflict => Some(Self { files: true, ..Self::default() }),

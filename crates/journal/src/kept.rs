@@ -1,4 +1,4 @@
-//! The checkpoints that the steps of rollbacks keep, for a way back.
+//! The checkpoints that the steps of rollbacks keep, so that they can be undone or aborted.
 
 use ic_base::{CheckpointId, Result};
 use ic_store::Snapshot;
@@ -13,14 +13,14 @@ pub fn goes_of(step: &Step) -> Vec<(String, Option<String>)> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let goes: Vec<_> = match step.detail["goes"].as_array() {
         Some(goes) => goes.iter().map(|go| (text(&go[0]), text(&go[1]))).collect(),
-        // As it was recorded before there were several.
+        // The form of rollbacks that were recorded before effects could be undone in several goes.
         None => vec![(text(&step.detail["before"]), text(&step.detail["after"]))],
     };
     goes.into_iter().filter_map(|(before, after)| Some((before?, after))).collect()
 }
 
-/// The checkpoints that ways back need: of rollbacks that are not finished, of those that are done in runs that are not, and of what was
-/// passed over on a way back.
+/// The checkpoints that an undo or abort needs: of rollbacks that are not finished, of those that are done in runs that are not, and of
+/// steps that an undo or abort skipped.
 pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
     let mut needed = Vec::new();
     for step in steps::of_ways_back(snapshot)? {

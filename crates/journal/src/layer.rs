@@ -1,4 +1,4 @@
-//! The layers that a rollback takes back.
+//! The layers that a rollback covers.
 
 use ic_base::{Code, Diagnosis, Result};
 
@@ -8,11 +8,11 @@ ic_base::words! {
     pub enum Layer {
         /// Phase pointer, skips, artifacts, dispatches, agents.
         Workflow = "workflow",
-        /// Outside side effects.
+        /// Effects outside of the project: messages, servers, deployments.
         Effects = "effects",
-        /// The working tree.
+        /// Files of the working tree.
         Files = "files",
-        /// HEAD, branch, index, stash.
+        /// HEAD, the branch that it names, the index and the stash.
         Git = "git",
         /// Rows of the application's own tables.
         Data = "data",
@@ -28,7 +28,7 @@ fn listed<'l>(layers: impl Iterator<Item = &'l Layer>) -> String {
     layers.map(|layer| layer.as_str()).collect::<Vec<_>>().join(",")
 }
 
-/// How rows are left as they are; `layers`: those that were asked for, where they can still be chosen anew.
+/// How to leave rows out of the rollback, for a hint. `layers`: the layers that were asked for, where they can still be chosen anew.
 pub fn without_data(layers: Option<&[Layer]>) -> String {
     let flag = layers.map(|layers| format!(" (--layer={})", all_but(layers, Layer::Data)));
     format!("leave the layer data out{}", flag.unwrap_or_default())

@@ -10,7 +10,7 @@ use crate::steps::{Step, StepKind};
 /// What a step did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Made {
-    /// Outside effects.
+    /// Effects outside of the project.
     Effects {
         /// How many were undone.
         undone: usize,
@@ -33,7 +33,7 @@ pub enum Made {
         /// How many were deleted, by table.
         rows: BTreeMap<String, u64>,
     },
-    /// The run itself.
+    /// The run went to its phase, or back to where it was: nothing is counted.
     Settle,
 }
 

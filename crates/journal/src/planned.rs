@@ -26,9 +26,9 @@ pub struct Planned {
 /// A thing of the run, and its status before the rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Before {
-    /// Its id.
+    /// The id of a dispatch or an agent.
     pub id: String,
-    /// Its status.
+    /// Its status before the rollback, as the ledger writes it.
     pub status: String,
 }
 

@@ -7,8 +7,8 @@
 //!                         failed ── is skipped ──▶ skipped
 //! ```
 //!
-//! Forward, a step that is `done` has taken its layer back. On the way back it is `pending` again once that is put back. The last
-//! step, the settlement, remembers the way.
+//! Forward, a step that is `done` has undone the work in its layer. An undo or abort restores that, and the step is `pending` again. The
+//! last step, the settlement, remembers the direction.
 //!
 //! The direction (`course`) and the code of a failure (`error_code`) are columns of their own, because a redaction empties `error`. An
 //! unknown word in a row is `corrupt`: a step that is read wrongly would be made in the wrong direction.
@@ -27,7 +27,7 @@ pub use state::StepState;
 use state::next;
 
 ic_base::words! {
-    /// What a step takes back.
+    /// The part of a rollback that a step covers.
     pub enum StepKind {
         /// Outside effects, first, because the programs that undo them lie in the tree.
         Effects = "effects",
@@ -43,13 +43,13 @@ ic_base::words! {
 ic_base::words! {
     /// Which way a rollback goes that is not finished.
     pub enum Course {
-        /// To its phase.
+        /// To the phase or point that was asked for.
         Forward = "forward",
         /// It was done, and is being undone.
         Undo = "undo",
         /// It is being aborted.
         Abort = "abort",
-        /// Its undo was aborted: to its phase again.
+        /// Its undo was aborted: forward again, to the same place.
         Reapply = "reapply",
     }
 }
@@ -64,7 +64,7 @@ impl Course {
         }
     }
 
-    /// Whether what was taken back is being put back.
+    /// Whether the rollback is being reverted: by an undo or an abort.
     pub fn is_back(self) -> bool {
         match self {
             Self::Undo | Self::Abort => true,
@@ -78,7 +78,7 @@ pub fn course(all: &[Step]) -> Course {
     all.iter().find_map(|step| step.course).unwrap_or(Course::Forward)
 }
 
-/// The steps that were passed over when a rollback was taken back: what they took is kept until they are made after all.
+/// The steps that an undo or abort skipped: what they took away is kept until they are undone after all.
 pub fn not_put_back<'s>(remembered: &RollbackRecord, all: &'s [Step]) -> Vec<&'s Step> {
     let is_left = |step: &&Step| {
         matches!(step.kind, StepKind::Tree | StepKind::Data) && step.state == StepState::Skipped
@@ -86,10 +86,10 @@ pub fn not_put_back<'s>(remembered: &RollbackRecord, all: &'s [Step]) -> Vec<&'s
     all.iter().filter(|step| !remembered.status.stands() && is_left(step)).collect()
 }
 
-/// Whether a step may have changed something that a way back puts back: it was begun, or it is the tree, which effects that were undone
-/// may have changed.
+/// Whether a step may have changed something that an undo or abort restores. It was begun, or it is the tree, which undone effects may have
+/// changed.
 pub fn may_have_changed(step: &Step, all: &[Step]) -> bool {
-    // As effects keep it.
+    // The step of the effects keeps a checkpoint of the tree from before it undid the first of them.
     let is_kept = |other: &Step| other.detail["before"].is_string();
     step.state != StepState::Pending || step.kind == StepKind::Tree && all.iter().any(is_kept)
 }
@@ -108,7 +108,7 @@ pub fn is_in_part(all: &[Step]) -> bool {
 pub struct Step {
     /// Its place, from 1.
     pub ord: i64,
-    /// What it takes back.
+    /// The layer that it covers.
     pub kind: StepKind,
     /// How far it is.
     pub state: StepState,
@@ -136,9 +136,9 @@ impl Step {
         }
     }
 
-    /// Its state in text and in JSON, for a rollback that goes this way, or went so and `stands` or not: on the way back, what is
-    /// `pending` in the ledger is as it was before the rollback, be it that it was undone or that it was never begun. The run itself is
-    /// so when the way back is at its end.
+    /// Its state in text and in JSON. `course`: the direction in which the rollback goes, or last went; `stands`: whether it still counts.
+    /// After an undo or abort, a step that is `pending` in the ledger is `as_before`: it was undone, or never begun. The settlement is
+    /// `as_before` only when the undo or abort has ended.
     pub fn shown(&self, course: Course, stands: bool) -> &'static str {
         let is_back = course.is_back() && (self.kind != StepKind::Settle || !stands);
         match self.state {
@@ -182,7 +182,7 @@ pub fn of_rollback(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Vec<Step>
     )
 }
 
-/// The steps of all rollbacks that can be undone, or aborted, or of which something was passed over then.
+/// The steps of all rollbacks that can be undone or aborted, or of which an undo or abort skipped a step.
 pub fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<Step>> {
     snapshot.query_all(
         &format!(
@@ -206,7 +206,7 @@ pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
     let failed = all.iter().find(|step| step.state == StepState::Failed);
     let is_back = course(all).is_back();
     let decided = failed.and_then(|step| match step.kind {
-        // A way back asks for everything at once: a decision about it is not remembered from one call to the next.
+        // An undo or abort asks for everything at once: a decision about it is not remembered from one call to the next.
         StepKind::Tree if is_back => step.code.and_then(Force::of_tree).map(|_| Force::ALL),
         StepKind::Tree => step.code.and_then(Force::of_tree),
         StepKind::Data if !is_back && step.detail[BY_FORCE] == true => {
@@ -219,7 +219,8 @@ pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
     format!("ic rollback resume {}{flags} --yes", id.short())
 }
 
-/// What is said before and after the name of an effect that could not be undone. The ledger keeps it so, and older ones have it.
+/// The words before and after the name of an effect that could not be undone. They are stored in the ledger and read back, so they must not
+/// change.
 const EFFECT_OF: (&str, &str) = ("the effect of ", " could not be undone: ");
 
 /// Why undoing the effects failed, naming the first that could not be undone.
@@ -284,7 +285,7 @@ pub fn set(
     )?;
     let from = from.ok_or_else(|| Diagnosis::new(Code::Internal, "A step of a rollback is not there."))?;
     let state = next(from, happening)?;
-    // What is decided about a failure leaves on record why it failed.
+    // A decision to skip a step leaves the reason for its failure on record.
     let keeps_error = happening == Happening::IsSkipped;
     tx.execute_one(
         "UPDATE rollback_steps SET state = $1, detail = coalesce($2, detail), \
@@ -308,7 +309,7 @@ pub fn fail(
     set_error(tx, id, ord, Some(code), Some(why))
 }
 
-/// Records that a step is as it was `before` its rollback turned back, with its error.
+/// Records that a step has its state and error from `before` its rollback changed direction again.
 pub fn restore(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId, before: &Step) -> Result<()> {
     set(tx, now, id, before.ord, Happening::IsAsBefore(before.state), None)?;
     set_error(tx, id, before.ord, before.code, before.error.as_deref())

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A rollback of the record alone is one transaction, and `done` with it. Every other row is there before anything outside of the ledger
-//! changes, so whoever comes after a death finds what to resume; how far each step is, and the direction, is in [`crate::steps`].
+//! changes, so that a call after a crash finds what to resume. How far each step is, and the direction, is in [`crate::steps`].
 //!
 //! Compatibility: a program refuses a ledger of a newer schema (`newer_schema`), so it reads no row that it does not know. An unknown word
 //! in a row is `corrupt`.
@@ -42,15 +42,15 @@ pub const REFERENT: Referent = Referent {
 ic_base::words! {
     /// How far a rollback is.
     pub enum RollbackStatus {
-        /// Finished.
+        /// Every step is done or skipped.
         Done = "done",
-        /// Under way.
+        /// A process executes it, or died while it did.
         InProgress = "in_progress",
         /// A step failed; it waits to be resumed.
         Stopped = "stopped",
-        /// Aborted; what it had done was put back.
+        /// Aborted; what it had done was restored.
         Aborted = "aborted",
-        /// Taken back itself.
+        /// It was done, and was itself undone later.
         Undone = "undone",
     }
 }
@@ -64,7 +64,7 @@ impl RollbackStatus {
         }
     }
 
-    /// Whether what it took back is still taken back.
+    /// Whether its effect on the run stands: it was neither undone nor aborted.
     pub fn stands(self) -> bool {
         match self {
             Self::InProgress | Self::Stopped | Self::Done => true,
@@ -73,10 +73,10 @@ impl RollbackStatus {
     }
 }
 
-/// A rollback as it is remembered.
+/// A row of `rollbacks`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackRecord {
-    /// Its id.
+    /// Names it in commands and events.
     pub id: RollbackId,
     /// The event that recorded it: its place in the order of everything.
     pub seq: Seq,
@@ -84,21 +84,21 @@ pub struct RollbackRecord {
     pub status: RollbackStatus,
     /// The phase it went back to.
     pub to_phase: String,
-    /// Whether what was done in that phase was taken back too.
+    /// Whether what was done in that phase was rolled back too.
     pub include_target: bool,
     /// The cut: what was recorded after this event is rolled back.
     pub cut_seq: Seq,
-    /// Its run.
+    /// The run that it rolled back.
     pub run_id: RunId,
-    /// What it took back.
+    /// The layers that it covers.
     pub layers: Vec<Layer>,
     /// The phase it came from.
     pub from_phase: String,
     /// The run's epoch since.
     pub epoch: i64,
-    /// Why.
+    /// The caller's reason; `None` where none was given, or it was redacted.
     pub reason: Option<String>,
-    /// The hash of its plan.
+    /// The hash of its plan, which `--expect-plan` compares.
     pub plan_hash: String,
     /// Its plan, as it was approved, with what was decided (`choices`).
     pub plan: Value,
@@ -152,7 +152,7 @@ pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<RollbackRecord>> {
     snapshot.query_all(&format!("SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 ORDER BY seq"), &[], from_row)
 }
 
-/// The rollbacks of all runs that are done and were not undone, newest first, and no more than so many.
+/// The newest rollbacks of all runs that are done and were not undone, newest first, at most `at_most` of them.
 pub fn done(snapshot: &Snapshot<'_>, at_most: i64) -> Result<Vec<RollbackRecord>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 AND status = 'done' ORDER BY seq DESC LIMIT $1"
@@ -173,7 +173,8 @@ pub fn unfinished_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<R
     Ok(of_run(snapshot, run_id)?.into_iter().find(|rollback| !rollback.status.is_over()))
 }
 
-/// Whether a rollback from before `oldest` was undone or aborted, and its rows are back: the step may have been passed over.
+/// Whether no archive of rows is needed for a rollback that was begun before `oldest`: it was undone or aborted, and the step of the rows
+/// was not skipped then.
 pub fn needs_no_archive(snapshot: &Snapshot<'_>, id: &str, oldest: Timestamp) -> Result<bool> {
     let found = snapshot.query_opt(
         "SELECT 1 FROM rollbacks WHERE id = $1 AND status IN ('undone', 'aborted') AND created_at < $2 \
@@ -224,6 +225,8 @@ pub fn set_status(
     id: &RollbackId,
     status: RollbackStatus,
 ) -> Result<()> {
+    // An undo keeps the time at which the rollback itself was done.
+    // An undo keeps the time at which the rollback itself was done.
     let finished_at = (status == RollbackStatus::Done).then(|| now.millis());
     tx.execute_one(
         "UPDATE rollbacks SET status = $1, finished_at = coalesce($2, finished_at) WHERE id = $3",
@@ -231,7 +234,7 @@ pub fn set_status(
     )
 }
 
-/// Records what was decided since a rollback was begun.
+/// Records decisions that were made after a rollback began.
 pub fn decide(tx: &Transaction<'_>, remembered: &RollbackRecord, choices: Value) -> Result<()> {
     let mut plan = remembered.plan.clone();
     plan[choices::KEY] = choices;
@@ -264,15 +267,15 @@ fn from_row(row: &Row<'_>) -> Result<RollbackRecord> {
 /// A rollback that is to be recorded.
 #[derive(Debug, Clone)]
 pub struct NewRollback<'a> {
-    /// Its id.
+    /// Made by the caller, so that events of the same transaction can name it.
     pub id: &'a RollbackId,
     /// The event that recorded it: its place in the order of everything.
     pub seq: Seq,
     /// Done as soon as its transaction is, or begun.
     pub status: RollbackStatus,
-    /// Its run.
+    /// The run that is rolled back.
     pub run_id: &'a RunId,
-    /// What it covers.
+    /// The layers that it covers.
     pub layers: &'a [Layer],
     /// The phase that the run is at.
     pub from_phase: &'a str,
@@ -284,15 +287,15 @@ pub struct NewRollback<'a> {
     pub cut_seq: Seq,
     /// The run's epoch since.
     pub epoch: i64,
-    /// Why.
+    /// The caller's reason; `None` where none was given.
     pub reason: Option<&'a str>,
-    /// The hash of the plan.
+    /// The hash of the plan, which `--expect-plan` compares.
     pub plan_hash: &'a str,
     /// The plan, with what was decided.
     pub plan: &'a Value,
 }
 
-/// Records a rollback.
+/// Writes the row of a rollback; it has finished now if its status is `done`.
 pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewRollback<'_>) -> Result<()> {
     let finished_at = (new.status == RollbackStatus::Done).then(|| now.millis());
     tx.execute_one(

@@ -1,28 +1,28 @@
-//! What a floor above knows of a run and this one has to ask: it reads no table of theirs.
+//! What this crate asks of the floors above it about a run: it does not read their tables.
 
 use ic_base::{CheckpointId, Result, RunId};
 use ic_phase::Run;
 use ic_saga::process::ProcessIdentity;
 use ic_store::Snapshot;
 
-/// A step whose process nobody saw end, by its name.
+/// A step by its name, and its process, of which no process recorded the end.
 type Worker = (String, ProcessIdentity);
 
 /// A step of a workflow that is to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepLeft {
-    /// Its name.
+    /// As the workflow's file names it.
     pub name: String,
     /// The phase of the run in which it runs.
     pub phase: String,
 }
 
-/// The questions about workflows and sessions. A program that has none asks nobody: [`Above::default`].
+/// The questions about workflows and sessions. A program without workflows and sessions has [`Above::default`], which answers no.
 #[derive(Debug, Clone, Copy)]
 pub struct Above {
     /// Whether the run is of a workflow.
     pub has_workflow: fn(&Snapshot<'_>, &RunId) -> Result<bool>,
-    /// The steps of a run whose processes nobody saw end.
+    /// The steps of a run of whose processes no end was recorded.
     pub step_workers: fn(&Snapshot<'_>, &RunId) -> Result<Vec<Worker>>,
     /// The steps of the workflow of a run that did not succeed, or were rolled back since; none, if it is of no workflow.
     pub steps_left: fn(&Snapshot<'_>, &Run) -> Result<Vec<StepLeft>>,

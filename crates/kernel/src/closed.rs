@@ -10,8 +10,8 @@ use ic_journal::table;
 
 use crate::kernel::Kernel;
 
-/// A refusal because of a closed run, with the command that finishes what closed it, unless a living process does; any other
-/// error as it is.
+/// A refusal because of a closed run, with the command that finishes what closed it. If a living process is finishing it, the hint is to
+/// wait. Any other error is returned unchanged.
 pub fn explained(kernel: &Kernel, snapshot: &Snapshot<'_>, error: Diagnosis) -> Diagnosis {
     let run = error.details().get("run_id").and_then(|id| id.as_str()).map(str::to_owned);
     match (error.code(), run) {
@@ -38,7 +38,7 @@ pub fn explained(kernel: &Kernel, snapshot: &Snapshot<'_>, error: Diagnosis) -> 
 
 /// What closed a run.
 pub struct WayOut {
-    /// `rollback` or `compensation`.
+    /// What closed it: `rollback` or `compensation`.
     pub kind: &'static str,
     /// The rollback's id, else the run's.
     pub id: String,

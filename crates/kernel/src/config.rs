@@ -26,7 +26,7 @@ pub fn parse(bytes: &[u8], path: &Path) -> Result<Config> {
     file::parse(bytes, path).map(|(config, _)| config)
 }
 
-/// The file's name.
+/// The name of the configuration's file in a project's root.
 pub const FILE_NAME: &str = ".ic.yaml";
 
 /// More bytes than any configuration has.
@@ -45,7 +45,7 @@ pub struct Config {
     pub on_failure: OnFailure,
     /// What becomes of an agent's command that destroys what cannot be undone, as far as the project says; it can only tighten.
     pub guard: Option<Guard>,
-    /// Whether the gate of a run holds the stop of an agent back that works for it.
+    /// Whether the gate of a run blocks the stop of an agent that works for it.
     pub gate: bool,
     /// The application's database that can be rewound.
     pub rewind: Option<Rewinding>,
@@ -55,17 +55,17 @@ ic_base::words! {
     /// What becomes of an agent's command that destroys what cannot be undone; the later ones are tighter.
     #[derive(PartialOrd, Ord)]
     pub enum Guard {
-        /// It goes through.
+        /// The command runs.
         Allow = "allow",
-        /// The person is asked.
+        /// The person at the agent decides.
         Ask = "ask",
-        /// It is refused.
+        /// The command does not run, and the agent is told why.
         Deny = "deny",
     }
 }
 
 impl Guard {
-    /// What is in force: what the user says, tightened by what the project says. Nobody says anything: the person is asked.
+    /// The setting in force: the user's own, tightened by the project's. Where neither says anything, the person is asked.
     pub fn in_force(own: Option<Self>, of_project: Option<Self>) -> Self {
         own.unwrap_or(Self::Ask).max(of_project.unwrap_or(Self::Allow))
     }
@@ -82,9 +82,9 @@ pub struct Checkpointing {
     pub max_file_size: u64,
     /// Trees with more files are refused.
     pub max_files: u64,
-    /// Patterns of ignored files that are captured all the same.
+    /// Patterns of ignored files that are captured anyway.
     pub include_ignored: Vec<String>,
-    /// Patterns of likely secrets that are captured all the same.
+    /// Patterns of likely secrets that are captured anyway.
     pub include_secrets: Vec<String>,
     /// How stores through memory maps are noticed.
     pub flush: Flush,
@@ -95,31 +95,31 @@ pub struct Checkpointing {
 pub struct Retention {
     /// Older ones may go.
     pub max_age: Duration,
-    /// So many of each line are kept, however old.
+    /// The number of newest checkpoints of each lineage that are kept, however old.
     pub keep_last: u32,
-    /// The checkpoints of so many points of a run that is not finished are kept, however old, beside those of phases and steps.
+    /// The number of newest points of each unfinished run whose checkpoints are kept, however old, beside those of phases and steps.
     pub points: u32,
-    /// Whether those that somebody asked for are kept, however old.
+    /// Whether checkpoints that a person asked for are kept, however old.
     pub keep_manual: bool,
-    /// The store may take so many bytes; `None`: as many as it needs.
+    /// The most bytes that the store may take; `None`: no limit.
     pub max_size: Option<u64>,
 }
 
-/// The size of a store beyond which the oldest checkpoints go, unless a configuration says otherwise: what a project of ten thousand files
-/// and an agent that works on it for months leave far below, and no disk of today is filled by.
+/// The size of a store beyond which the oldest checkpoints go, unless a configuration says otherwise. A project of ten thousand files and
+/// an agent that works on it for months stay far below it, and it fills no disk of today.
 pub const MAX_SIZE: u64 = 5_000_000_000;
 
 /// What happens when a step of a workflow fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnFailure {
-    /// Whether somebody is asked.
+    /// Whether the person at the terminal is asked.
     pub prompt: bool,
     /// Whether it is rolled back without asking.
     pub auto_rollback: bool,
 }
 
 impl Retention {
-    /// As a policy.
+    /// The part of it that decides which checkpoints go; `max_size` is applied on its own.
     pub fn policy(&self) -> Policy {
         Policy {
             max_age: self.max_age,
@@ -209,9 +209,11 @@ pub fn load(root: &Path, named: Option<&Path>) -> Result<Loaded> {
         Err(e) if is_absent(&e) && named.is_none() && fs::symlink_metadata(&path).is_err() => {
             return Ok(Loaded::default());
         }
+        // A link that leads nowhere is no absent file: the user believes that a configuration is in force.
         Err(e) if is_absent(&e) => return Err(absent(&path, named.is_some())),
         Err(e) => return Err(e).while_doing(|| format!("reading {}", path.display())),
     };
+    // A file in a shared directory such as `/tmp` could be another user's trap: it names programs that this process would run.
     if named.is_none() && !ic_store::trust::is_believable(&path, root) {
         let hint = "copy its settings into a directory of your own, or name it: IC_CONFIG";
         let what = "it belongs to another user, in a directory where everybody may write";

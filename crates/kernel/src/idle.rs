@@ -1,5 +1,5 @@
-//! Open runs that `@` does not mean while another is open: those of workflows that came to their end, stopped or failed, and those of
-//! sessions of coding agents.
+//! Open runs that `@` does not mean while another is open: those of workflows that ended, stopped or failed, and those of sessions of
+//! coding agents.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use ic_store::Snapshot;
 
 use crate::above::Above;
 
-/// Whether an open run is that of a workflow without a living executor, or was made for a session. One in the middle of a rollback is not idle: it waits for a
-/// decision.
+/// Whether an open run belongs to a workflow without a living executor, or was made for a session. A run in the middle of a rollback is not
+/// idle: it waits for a decision.
 pub fn is_idle(above: &Above, store: &Path, snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
     if (above.is_of_session)(snapshot, &run.id)? {
         return Ok(run.require_settled().is_ok());

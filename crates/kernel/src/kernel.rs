@@ -26,19 +26,19 @@ pub struct Caller {
 
 /// An open ledger, the clock and ids, where the caller stands and on whose behalf it writes.
 pub struct Kernel {
-    /// The ledger.
+    /// The ledger that everything is read from and written to.
     pub ledger: Ledger,
     /// The clock and ids.
     pub context: Context,
-    /// What `@` is looked for in.
+    /// The directory and root in which `@` is looked for.
     pub project: Project,
     /// The dispatch that calls, if one does.
     pub caller: Option<Caller>,
     /// The open run that the caller's session works in: `@` means it.
     pub own_run: Option<RunId>,
-    /// What is asked of the floors above.
+    /// The questions to the floors above.
     pub above: Above,
-    /// Whether a rolled-back dispatch may call: it carries out the rollback that takes itself back.
+    /// Whether a rolled-back dispatch may call: it executes the rollback that rolls it back.
     accepts_late: Cell<bool>,
 }
 
@@ -64,6 +64,7 @@ impl Kernel {
     /// Writes in one transaction, unless the calling dispatch was rolled back: `stale_dispatch`, nothing is changed.
     pub fn write<T>(&self, write: impl Fn(&Transaction<'_>, Timestamp) -> Result<T>) -> Result<T> {
         let now = self.context.now();
+        // Checked inside of the transaction: a rollback that is recorded first makes this write late.
         self.ledger.write(|tx| {
             self.calling_dispatch(tx)?;
             write(tx, now).map_err(|error| closed::explained(self, tx, error))
@@ -97,12 +98,12 @@ impl Kernel {
         resolve::current(snapshot, &self.project, &|snapshot, run| self.is_idle(snapshot, run))
     }
 
-    /// Whether nobody works in an open run, as [`is_idle`].
+    /// Whether no agent or executor works in an open run, as [`is_idle`].
     pub fn is_idle(&self, snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
         is_idle(&self.above, self.store(), snapshot, run)
     }
 
-    /// The processes of steps and of undos of a run that nobody saw end.
+    /// The processes of a run's steps and undos of which no end was recorded.
     pub fn children(&self, snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessIdentity>> {
         let steps = (self.above.step_workers)(snapshot, run)?.into_iter().map(|(_, child)| child);
         Ok(steps.chain(owner::undo_workers(snapshot, run)?).collect())
@@ -114,7 +115,7 @@ impl Kernel {
         let dispatch = dispatch::resolve(snapshot, &caller.reference)?;
         if !self.accepts_late.get() {
             dispatch.require_current()?;
-            // What began it may have been undone alone: then nothing of it counts.
+            // The dispatch that began it may have been undone alone: then nothing of this one counts either.
             let mut next = dispatch.work.parent_id.clone();
             while let Some(parent) = next {
                 let parent = dispatch::get(snapshot, &parent)?;
@@ -135,9 +136,10 @@ impl Kernel {
         self.accepts_late.set(true);
     }
 
-    /// Lets the calling dispatch finish the rollback that took it back, as the call that began it may.
+    /// Lets the calling dispatch finish the rollback that undid it, as the call that began it may.
     pub fn accept_late_of(&self, rollback: &RollbackId) -> Result<()> {
         let Some(caller) = &self.caller else { return Ok(()) };
+        // Resolved without the check of `calling_dispatch`, which would refuse a dispatch that is rolled back.
         let dispatch = self.read(|snapshot| dispatch::resolve(snapshot, &caller.reference))?;
         if dispatch.rolled_back_by.as_ref() == Some(rollback) {
             self.accepts_late.set(true);

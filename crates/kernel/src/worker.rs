@@ -32,7 +32,7 @@ pub enum Life {
 pub fn life(dispatch: &Dispatch) -> Option<Life> {
     let process = dispatch.process.as_ref()?;
     Some(match identity(process) {
-        // What is not seen from here may work on: who takes it to be gone starts a second worker.
+        // A process of another machine or container may still run: a caller that takes it to be gone would start a second worker.
         Some(identity) if identity.is_elsewhere() => Life::Unknown,
         Some(identity) if identity.is_alive() => Life::Alive,
         Some(_) => Life::Gone,
@@ -40,8 +40,8 @@ pub fn life(dispatch: &Dispatch) -> Option<Life> {
     })
 }
 
-/// Whether a worker lives that is neither the calling process nor one that it descends from: an orchestrator that is on record as
-/// the worker itself must not stand in its own way.
+/// Whether a worker lives that is neither the calling process nor one of its ancestors. An orchestrator that is on record as the worker
+/// must not block itself.
 pub fn is_living_other(dispatch: &Dispatch) -> bool {
     let identity = dispatch.process.as_ref().and_then(identity);
     identity.is_some_and(|identity| {
@@ -50,6 +50,7 @@ pub fn is_living_other(dispatch: &Dispatch) -> bool {
 }
 
 fn identity(process: &Process) -> Option<ProcessIdentity> {
+    // A process without a start time cannot be told from a later one with its number.
     let (start_time, boot_id) = process.start.clone()?;
     Some(ProcessIdentity { pid: u32::try_from(process.pid).ok()?, start_time, boot_id })
 }

@@ -11,11 +11,11 @@ pub use weigh::{Artifacts, Condition, Facts, Unfinished, Work};
 ic_base::words! {
     /// What a gate says as a whole.
     pub enum GateResult {
-        /// Everything holds.
+        /// Every condition holds.
         Pass = "pass",
-        /// Something does not.
+        /// At least one condition does not hold.
         Fail = "fail",
-        /// Nothing was asked.
+        /// No requirement stands at this transition.
         None = "none",
     }
 }
@@ -23,7 +23,7 @@ ic_base::words! {
 /// The verdict of a gate and its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Pass, fail or none.
+    /// Whether all conditions hold.
     pub result: GateResult,
     /// Of a failure: its strongest failed tier. Of a pass: the strongest tier asked.
     pub tier: Tier,

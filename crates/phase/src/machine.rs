@@ -14,18 +14,18 @@ pub enum Step {
         /// Whether it reaches the end.
         completes: bool,
     },
-    /// A hard gate holds it back.
+    /// A hard gate blocks the move.
     Block,
-    /// It does not advance by itself.
+    /// The run does not advance by itself.
     Pause,
 }
 
 /// What the caller believes of a run's position: `P` or `P@EPOCH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
-    /// The phase.
+    /// The phase at which the caller believes the run to be.
     pub phase: String,
-    /// The epoch, when it matters.
+    /// The epoch in which it believes that; `None`: any.
     pub epoch: Option<i64>,
 }
 
@@ -92,7 +92,7 @@ pub fn decide(run: &Run, to: &str, verdict: &Verdict) -> Step {
     }
 }
 
-/// Whether `phase` of this run may be marked to be passed over.
+/// Errors if `phase` of this run may not be marked to be skipped.
 ///
 /// Errors: `unknown_phase`; `already_at_phase` and `phase_passed` when the run is at it or beyond;
 /// `terminal_phase` for the end of the chain; `run_not_active`, `rolling_back`.
@@ -101,6 +101,7 @@ pub fn check_skip(run: &Run, phase: &str) -> Result<()> {
     run.require_active()?;
     let current = run.chain.require(&run.phase)?;
     let refuse = |code, message: String| Err(Diagnosis::new(code, message).detail("phase", phase));
+    // A skip of the last phase would leave a chain without an end.
     if phase == run.chain.last() {
         return refuse(
             Code::TerminalPhase,
@@ -119,7 +120,7 @@ pub fn check_skip(run: &Run, phase: &str) -> Result<()> {
     }
 }
 
-/// Whether this run may be taken back to `target`, and the phases that it then leaves, in chain order.
+/// The phases that a rollback of this run to `target` leaves, in chain order.
 ///
 /// Errors: `unknown_phase`; `phase_ahead`; `already_at_phase` (the current phase, unless it is included);
 /// `terminal_phase` for the end of the chain; `run_not_active` for cancelled and failed runs; `rolling_back`.

@@ -24,12 +24,12 @@ ic_base::words! {
     }
 }
 
-/// A place in a run to which it can go back.
+/// A row of `points`: a place in a run to which it can go back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// Its run.
+    /// The run that has the point.
     pub run_id: RunId,
-    /// What it stands before.
+    /// The kind of work that begins there.
     pub kind: Kind,
     /// The step's name, or the id of the dispatch, prompt or command.
     pub name: String,
@@ -37,9 +37,9 @@ pub struct Point {
     pub epoch: i64,
     /// Which attempt at a step, from 1; 1 for all else.
     pub attempt: i64,
-    /// Its event.
+    /// The event that the point is: what has a higher number lies after it.
     pub seq: Seq,
-    /// Where the run was.
+    /// The phase at which the run was.
     pub phase: String,
     /// The tree as it was there, if it was captured.
     pub checkpoint_id: Option<CheckpointId>,
@@ -54,7 +54,7 @@ pub struct Point {
 /// What a new point is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct NewPoint<'a> {
-    /// What it stands before.
+    /// The kind of work that begins there.
     pub kind: Kind,
     /// The step's name, or the id of the dispatch, prompt or command.
     pub name: &'a str,
@@ -224,6 +224,7 @@ pub fn needed_checkpoints(snapshot: &Snapshot<'_>, newest: usize) -> Result<Vec<
             Ok((row.get::<String>(0)?, row.get::<Seq>(1)?, kind, row.get(3).map(CheckpointId::from_ledger)?))
         },
     )?;
+    // Newest first within each run, so that the first `newest` of it are the ones that are kept.
     all.sort_by(|(run, seq, ..), (other, later, ..)| (run, later).cmp(&(other, seq)));
     let (mut of_run, mut others) = (String::new(), 0);
     let mut needed = Vec::new();

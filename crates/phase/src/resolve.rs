@@ -16,7 +16,7 @@ pub struct Project {
     pub root: PathBuf,
 }
 
-/// What tells of an open run whether it is idle: nobody works in it, and it stands open for who may want to resume it.
+/// Whether an open run is idle: no agent or executor works in it, and it is open only so that it can be resumed.
 pub type IsIdle<'i> = &'i dyn Fn(&Snapshot<'_>, &Run) -> Result<bool>;
 
 /// The run that `text` names. Errors: `run_not_found`, `ambiguous_run`, `ambiguous_id`, `invalid_reference`.
@@ -69,6 +69,7 @@ pub fn only_open_run_of(
     if first.len() <= 1 {
         return Ok(first.into_iter().next());
     }
+    // A page at a time: a project may have hundreds of idle runs, and two that are busy end the search.
     // Two that are not idle are enough to be ambiguous; idle ones may be many.
     let mut busy = Vec::new();
     let mut page = first.clone();
@@ -88,8 +89,8 @@ pub fn only_open_run_of(
     at_most_one(runs, || format!("{} has several active runs", directory.display()))
 }
 
-/// What a person needs to know where nothing is on record of a project, and the newest run of its ledger is of a directory that is gone:
-/// runs name their project by its path, so that those of a project that was moved are not found. `None`: it is not so.
+/// A hint for a project without a run, where the newest run of the ledger belongs to a directory that is gone. Runs name their project by
+/// its path, so the runs of a project that was moved are not found. `None`: that directory exists.
 pub fn moved_from(snapshot: &Snapshot<'_>) -> Result<Option<String>> {
     let filter = Filter { open: false, project: None, limit: 1, before: None };
     let newest = run::list(snapshot, &filter)?.pop();
@@ -105,12 +106,14 @@ pub fn moved_from(snapshot: &Snapshot<'_>) -> Result<Option<String>> {
 }
 
 /// The newest open run of a project under a scope.
+// Paths are compared here and not in the statement, which searches by scope.
 pub fn open_of_scope(snapshot: &Snapshot<'_>, scope: &str, project: &Path) -> Result<Option<Run>> {
     let sql = format!(
         "SELECT {} FROM runs WHERE scope_id = $1 AND status IN ('active', 'rolling_back') ORDER BY seq DESC",
         Run::COLUMNS
     );
     let open = snapshot.query_all(&sql, &[&scope], Run::from_row)?;
+    // run| run.project_dir == project))|Paths are compared here and not in the statement, which searches by scope.
     Ok(open.into_iter().find(|run| run.project_dir == project))
 }
 

@@ -32,11 +32,11 @@ pub const REFERENT: Referent =
 pub struct NewRun {
     /// What it is for.
     pub goal: String,
-    /// Its chain.
+    /// The phases that it goes through, in order.
     pub chain: Chain,
     /// The project it belongs to, absolute.
     pub project_dir: PathBuf,
-    /// 1 to 5.
+    /// How complex its work is, 1 to 5, as its creator judged.
     pub complexity: Option<i64>,
     /// Whether it advances by itself.
     pub auto_advance: bool,
@@ -123,6 +123,7 @@ pub fn advance_phase(
          WHERE id = $5 AND phase = $6 AND epoch = $7",
         &[&to, &status.as_str(), &completed_at, &now.millis(), &run.id.as_str(), &run.phase, &run.epoch],
     )?;
+    // Not `execute_one`: no row is an expected outcome here, and the refusal must come before anything else is written.
     match moved {
         1 => Ok(()),
         _ => Err(Diagnosis::new(
@@ -132,8 +133,7 @@ pub fn advance_phase(
     }
 }
 
-/// Takes the pointer back, whatever it was (seed 001: `RollbackPhase`, a direct UPDATE): the run is active at
-/// `to`, one epoch later.
+/// Moves the pointer back, whatever it was (seed 001: `RollbackPhase`, a direct UPDATE): the run is active at `to`, one epoch later.
 pub fn rollback_phase(tx: &Transaction<'_>, now: Timestamp, id: &RunId, to: &str) -> Result<()> {
     tx.execute_one(
         "UPDATE runs SET phase = $1, status = 'active', completed_at = NULL, epoch = epoch + 1, updated_at = $2 \
@@ -142,7 +142,7 @@ pub fn rollback_phase(tx: &Transaction<'_>, now: Timestamp, id: &RunId, to: &str
     )
 }
 
-/// Calls a run off and returns it as it then is. Errors: `run_not_active`, `rolling_back`.
+/// Cancels a run and returns it with its new status. Errors: `run_not_active`, `rolling_back`.
 pub fn cancel(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason: Option<&str>) -> Result<Run> {
     run.require_active()?;
     let event = NewEvent {

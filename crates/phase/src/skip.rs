@@ -1,4 +1,4 @@
-//! The table `run_skips`: phases marked to be passed over.
+//! The table `run_skips`: phases marked to be skipped.
 
 use ic_base::mask::mask;
 use ic_base::{Result, RollbackId, RunId, Seq, Timestamp};
@@ -8,14 +8,14 @@ use ic_store::{Row, Snapshot, Transaction};
 use crate::machine;
 use crate::run::Run;
 
-/// A phase marked to be passed over.
+/// A phase marked to be skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skip {
     /// The event that recorded it.
     pub seq: Seq,
-    /// The phase.
+    /// The phase that an advance leaves out.
     pub phase: String,
-    /// Why.
+    /// The caller's reason; `None` where it was redacted.
     pub reason: Option<String>,
 }
 
@@ -34,12 +34,12 @@ pub fn standing(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Skip>> {
     Ok(skips)
 }
 
-/// The phases of a run that are to be passed over.
+/// The phases of a run that an advance leaves out.
 pub fn skipped_phases(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<String>> {
     Ok(standing(snapshot, run_id)?.into_iter().map(|skip| skip.phase).collect())
 }
 
-/// Marks a phase ahead to be passed over. A phase that is marked already stays as it is, without a new event.
+/// Marks a phase ahead to be skipped. For a phase that is marked already nothing is written, and no event is appended.
 ///
 /// Returns the skip, and whether it is new. Errors: those of [`machine::check_skip`].
 pub fn add(
@@ -86,7 +86,7 @@ pub fn mark_rolled_back(tx: &Transaction<'_>, skips: &[Skip], rollback: &Rollbac
     Ok(())
 }
 
-/// Takes the marks of a rollback off again.
+/// Removes the marks of a rollback: its skips are in force again.
 pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
     tx.execute("UPDATE run_skips SET rolled_back_by = NULL WHERE rolled_back_by = $1", &[&rollback.as_str()])
 }

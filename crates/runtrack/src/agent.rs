@@ -21,35 +21,35 @@ pub const REFERENT: Referent = Referent {
 ic_base::words! {
     /// The state of an agent.
     pub enum AgentStatus {
-        /// It works.
+        /// It is at work, as far as is reported.
         Active = "active",
-        /// It ended well.
+        /// Its work was done, as it reports.
         Completed = "completed",
         /// It ended badly, or its work was rolled back.
         Failed = "failed",
     }
 }
 
-/// Somebody who works on a run.
+/// A worker that is registered with a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// Its id.
+    /// Names it in commands and events.
     pub id: AgentId,
     /// The event that recorded it.
     pub seq: Seq,
-    /// Its run.
+    /// The run that it works on.
     pub run_id: RunId,
     /// The phase it joined in.
     pub phase: String,
-    /// What it is.
+    /// The kind of agent, in the caller's words: "reviewer", say.
     pub kind: String,
     /// A name for people.
     pub name: Option<String>,
     /// The dispatch it works on.
     pub dispatch_id: Option<DispatchId>,
-    /// Its state.
+    /// Whether it works, or how it ended.
     pub status: AgentStatus,
-    /// When it joined.
+    /// When it was registered.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
@@ -60,15 +60,15 @@ pub struct Agent {
 /// What a new agent is made of.
 #[derive(Debug, Clone)]
 pub struct NewAgent<'a> {
-    /// Its id.
+    /// Made by the caller.
     pub id: AgentId,
-    /// Its run.
+    /// The run that it works on.
     pub run_id: &'a RunId,
-    /// The run's epoch.
+    /// The run's epoch at this time.
     pub epoch: i64,
     /// The phase it joins in.
     pub phase: &'a str,
-    /// What it is.
+    /// The kind of agent, in the caller's words.
     pub kind: &'a str,
     /// A name for people.
     pub name: Option<&'a str>,
@@ -205,8 +205,8 @@ pub fn fail_active(tx: &Transaction<'_>, now: Timestamp, run_id: &RunId, epoch: 
     Ok(agents)
 }
 
-/// The agents that a rollback takes back: recorded after the cut, of a rolled-back phase, or working on one of the
-/// dispatches that it takes back (what such an agent still reports must count for nothing). Oldest first.
+/// The agents that a rollback covers: recorded after the cut, of a rolled-back phase, or working on one of the dispatches that it covers
+/// (what such an agent still reports must count for nothing). Oldest first.
 pub fn taken_back(
     snapshot: &Snapshot<'_>,
     cut: &Cut,
@@ -220,8 +220,7 @@ pub fn taken_back(
     Ok(agents)
 }
 
-/// Takes back agents (seed 001: `CancelAgentsByPhases`): each is marked, and the active ones become failed, each
-/// with its event.
+/// Marks agents as rolled back (seed 001: `CancelAgentsByPhases`); the active ones become failed, each with its event.
 ///
 /// `agents` is what [`taken_back`] found in the same transaction.
 pub fn cancel_agents_by_phases(
@@ -248,7 +247,7 @@ pub fn cancel_agents_by_phases(
     Ok(())
 }
 
-/// Takes the marks of a rollback off again. Nobody works again: an agent that it failed stays failed.
+/// Removes the marks of a rollback. An agent that it failed stays failed: its process may be long gone.
 pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
     tx.execute("UPDATE run_agents SET rolled_back_by = NULL WHERE rolled_back_by = $1", &[&rollback.as_str()])
 }

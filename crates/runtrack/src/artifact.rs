@@ -22,7 +22,7 @@ pub const REFERENT: Referent = Referent {
 ic_base::words! {
     /// Whether an artifact counts.
     pub enum ArtifactStatus {
-        /// It counts.
+        /// It counts for gates.
         Active = "active",
         /// It was rolled back; its record stays.
         RolledBack = "rolled_back",
@@ -32,23 +32,23 @@ ic_base::words! {
 /// Something that a run produced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
-    /// Its id.
+    /// Names it in commands and events.
     pub id: ArtifactId,
     /// The event that recorded it.
     pub seq: Seq,
-    /// Its run.
+    /// The run that produced it.
     pub run_id: RunId,
     /// The phase it belongs to.
     pub phase: String,
     /// Where it lies: from the project's root if it is inside, else absolute.
     pub path: PathBuf,
-    /// What it is.
+    /// The kind of artifact, in the caller's words: "plan", say.
     pub kind: String,
     /// The SHA-256 of its content in hex, if it was a file when it was registered.
     pub content_hash: Option<String>,
     /// The dispatch that produced it.
     pub dispatch_id: Option<DispatchId>,
-    /// Whether it counts.
+    /// Whether it counts for gates.
     pub status: ArtifactStatus,
     /// When it was registered.
     pub created_at: Timestamp,
@@ -59,17 +59,17 @@ pub struct Artifact {
 /// What a new artifact is made of.
 #[derive(Debug, Clone)]
 pub struct NewArtifact<'a> {
-    /// Its id.
+    /// Made by the caller.
     pub id: ArtifactId,
-    /// Its run.
+    /// The run that produced it.
     pub run_id: &'a RunId,
-    /// The run's epoch.
+    /// The run's epoch at this time.
     pub epoch: i64,
     /// The phase it belongs to.
     pub phase: &'a str,
-    /// Where it lies.
+    /// From the project's root if it is inside, else absolute; or an address.
     pub path: &'a Path,
-    /// What it is.
+    /// The kind of artifact, in the caller's words.
     pub kind: &'a str,
     /// The SHA-256 of its content, in hex.
     pub content_hash: Option<&'a str>,
@@ -197,7 +197,7 @@ pub fn content_hashes(snapshot: &Snapshot<'_>) -> Result<Vec<String>> {
     )
 }
 
-/// The artifacts that a rollback takes back: recorded after the cut, or of a rolled-back phase. Oldest first.
+/// The artifacts that a rollback covers: recorded after the cut, or of a rolled-back phase. Oldest first.
 pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Artifact>> {
     let filter = Filter { status: Some(ArtifactStatus::Active), phase: None };
     let mut artifacts = list(snapshot, &cut.run_id, filter)?;
@@ -223,7 +223,7 @@ pub fn mark_artifacts_rolled_back(
     Ok(())
 }
 
-/// Takes the marks of a rollback off again: what it took back counts again.
+/// Removes the marks of a rollback: its artifacts count again.
 pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
     tx.execute(
         "UPDATE run_artifacts SET rolled_back_by = NULL, status = 'active' WHERE rolled_back_by = $1",

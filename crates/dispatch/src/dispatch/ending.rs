@@ -9,29 +9,29 @@ use serde_json::json;
 use super::row::{Dispatch, append_change, get};
 use crate::status::{DispatchStatus, Verdict};
 
-/// How a dispatch ends.
+/// The way in which a dispatch ends, with what its worker or canceller said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending<'a> {
-    /// Well.
+    /// The work was done.
     Completed {
-        /// What was done.
+        /// What was done, in the worker's words.
         summary: Option<&'a str>,
-        /// What the reviewer said.
+        /// The verdict, where the work was a review.
         verdict: Option<Verdict>,
     },
-    /// Badly.
+    /// The work could not be done.
     Failed {
-        /// Why.
+        /// Why, in the words of its worker or of the process that ran it.
         error: &'a str,
     },
     /// It took too long.
     TimedOut {
-        /// Why.
+        /// Why it took too long, as it was reported.
         error: &'a str,
     },
-    /// It was called off.
+    /// It was cancelled.
     Cancelled {
-        /// Why.
+        /// Why, where the canceller says so.
         reason: Option<&'a str>,
     },
 }

@@ -15,7 +15,7 @@ pub struct Filter<'a> {
     pub phase: Option<&'a str>,
     /// Only those in this state.
     pub status: Option<DispatchStatus>,
-    /// At most so many.
+    /// The most dispatches that are returned.
     pub limit: i64,
 }
 
@@ -85,7 +85,7 @@ pub fn at_work_between(
         Dispatch::COLUMNS
     );
     let mut found = snapshot.query_all(&sql, &[&to, &from, &since.millis()], Dispatch::from_row)?;
-    // What was called off before it began did nothing.
+    // Work that was cancelled before it began did nothing.
     found.retain(|dispatch| dispatch.started_at.is_some() || dispatch.status != DispatchStatus::Cancelled);
     Ok(found)
 }

@@ -12,7 +12,7 @@ use crate::status::{DispatchStatus, Verdict};
 /// One piece of work, handed to an agent in a phase of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispatch {
-    /// Its id.
+    /// Names it in commands and events.
     pub id: DispatchId,
     /// The event that created it.
     pub seq: Seq,
@@ -20,13 +20,13 @@ pub struct Dispatch {
     pub started_seq: Option<Seq>,
     /// The event that ended it; `None` while it has not ended, and in a row that was written before this was recorded.
     pub finished_seq: Option<Seq>,
-    /// Its run.
+    /// The run that it belongs to.
     pub run_id: RunId,
     /// The phase it works for.
     pub phase: String,
     /// The run's epoch when it was handed out.
     pub epoch: i64,
-    /// Its state.
+    /// How far it is: pending, running, or one of four endings.
     pub status: DispatchStatus,
     /// What it was made of.
     pub work: Work,
@@ -36,17 +36,17 @@ pub struct Dispatch {
     pub summary: Option<String>,
     /// What its reviewer said.
     pub verdict: Option<Verdict>,
-    /// Why it failed.
+    /// Why it failed or timed out, masked; `None` for all other endings.
     pub error: Option<String>,
-    /// Tokens it used.
+    /// Tokens that it reported so far; 0 until then.
     pub tokens: Tokens,
     /// When it was handed out.
     pub created_at: Timestamp,
     /// When it was begun.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When it ended; `None` while it is pending or running.
     pub finished_at: Option<Timestamp>,
-    /// The rollback that took it back.
+    /// The rollback that undid it.
     pub rolled_back_by: Option<RollbackId>,
     /// The cut of that rollback: what was done until this event stands, where the work began before it.
     pub undone_from: Option<Seq>,
@@ -68,7 +68,7 @@ pub struct Work {
     pub agent_type: Option<String>,
     /// A name for people.
     pub name: Option<String>,
-    /// The model.
+    /// The model's name, as the caller gave it.
     pub model: Option<String>,
     /// The file that holds the prompt.
     pub prompt_file: Option<PathBuf>,
@@ -79,16 +79,16 @@ pub struct Work {
 /// Tokens used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Read.
+    /// Tokens that the model read.
     pub input: i64,
-    /// Written.
+    /// Tokens that the model wrote.
     pub output: i64,
     /// Read from a cache.
     pub cache: i64,
 }
 
 impl Tokens {
-    /// The sum of both; what does not fit is the most that does.
+    /// The sum of both; at most `i64::MAX` in each count.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -144,7 +144,7 @@ impl Dispatch {
         self.started_seq.unwrap_or(self.seq)
     }
 
-    /// The cut of the rollback that took back only what it did after that event; `None`: it stands, or all of it was rolled back.
+    /// The cut of the rollback that undid only what it did after that event; `None`: it stands, or all of it was rolled back.
     pub fn undone_in_part_from(&self) -> Option<Seq> {
         self.undone_from.filter(|cut| self.place() <= *cut)
     }

@@ -9,11 +9,11 @@ ic_base::words! {
         Pending = "pending",
         /// It is being made, or its process died.
         Running = "running",
-        /// It is done.
+        /// Its work was carried out and recorded.
         Done = "done",
-        /// It failed.
+        /// It stopped with an error, which the row keeps.
         Failed = "failed",
-        /// It was passed over, by decision.
+        /// It was skipped, by decision.
         Skipped = "skipped",
     }
 }
@@ -37,19 +37,19 @@ pub enum Happening {
     BeginsBack,
     /// More is known of what it did, while it is made.
     Learns,
-    /// It is done.
+    /// Its work was carried out.
     Succeeds,
-    /// It failed.
+    /// It stopped with an error.
     Fails,
-    /// Somebody decided to leave it.
+    /// A person decided to skip it.
     IsSkipped,
     /// What it did is undone.
     IsUndone,
-    /// The rollback turns back: whatever came of the step, there may be something to undo.
+    /// The rollback changes its direction to an undo or abort: whatever came of the step, there may be something to undo.
     TurnsBack,
     /// The rollback changes its direction: the step is to come.
     IsToCome,
-    /// The turning back was not begun after all, and nothing was changed: the step is as it was.
+    /// The undo or abort was not begun after all, and nothing was changed: the step has its former state again.
     IsAsBefore(StepState),
 }
 
@@ -70,11 +70,11 @@ impl Happening {
     }
 }
 
-/// The state that follows. Errors: `internal` for a pair that no caller may bring about; then nothing is to be written.
+/// The state that follows. Errors: `internal` for a pair that no caller may cause; then nothing is to be written.
 pub(super) fn next(state: StepState, happening: Happening) -> Result<StepState> {
     use {Happening as H, StepState as S};
     match (state, happening) {
-        // A process may have died in the middle of either way; whoever resumes begins the same step again.
+        // A process may have died in the middle of a step, in either direction; the call that resumes begins the same step again.
         (S::Pending | S::Running | S::Failed, H::Begins)
         | (S::Running | S::Done | S::Failed, H::BeginsBack)
         | (S::Running, H::Learns) => Ok(S::Running),
@@ -82,10 +82,10 @@ pub(super) fn next(state: StepState, happening: Happening) -> Result<StepState> 
         | (S::Pending | S::Running | S::Done | S::Failed | S::Skipped, H::TurnsBack) => Ok(S::Done),
         (S::Running, H::Fails) => Ok(S::Failed),
         (S::Running | S::Failed, H::IsSkipped) => Ok(S::Skipped),
-        // A step that was skipped on the way back is undone later, by itself.
+        // A step that an undo or abort skipped is undone later, by itself.
         (S::Running | S::Skipped, H::IsUndone)
         | (S::Pending | S::Running | S::Done | S::Failed | S::Skipped, H::IsToCome) => Ok(S::Pending),
-        // The turning back, and the step that then failed, left these.
+        // `TurnsBack`, and the failure of the first step after it, left these states.
         (S::Pending | S::Running | S::Done, H::IsAsBefore(before)) => Ok(before),
         (S::Done | S::Skipped, H::Begins)
         | (S::Pending | S::Skipped, H::BeginsBack)

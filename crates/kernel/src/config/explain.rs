@@ -109,7 +109,7 @@ pub fn closest<'k>(field: &str, candidates: impl Iterator<Item = (&'k str, &'k s
         .map(|(_, _, candidate)| candidate)
 }
 
-/// Levenshtein's distance.
+/// Levenshtein's distance: the least number of letters to add, remove or replace.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

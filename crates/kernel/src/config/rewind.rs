@@ -1,4 +1,4 @@
-//! The part `rewind`: the application's own database, and what is taken back there (seed 002).
+//! The part `rewind`: the application's own database, and which of its rows are rewound (seed 002).
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub const DEVS_DATABASE: &str = "state.db";
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Given")]
 pub struct Rewinding {
-    /// A known layout.
+    /// The name of a known layout of tables, which supplies anchor, tables and audit.
     pub profile: Option<Profile>,
     /// The database, from the project's root; `None`: beside the ledger.
     pub database: Option<PathBuf>,
@@ -94,7 +94,7 @@ impl Rewinding {
             Some(path) => root.join(path),
             None => store.join(DEVS_DATABASE),
         };
-        // The same database under two names would be two to the journal.
+        // A second name of the same file, through a link, would be a second database to the journal.
         let database = std::fs::canonicalize(&database).unwrap_or(database);
         Setup { target: Target { database, ..self.target.clone() }, vectors: self.vectors.clone() }
     }

@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAcce
 
 /// A value of any kind; of lists and mappings only that they are ones.
 pub enum Scalar {
-    /// `true` or `false`.
+    /// A plain `true` or `false`.
     Flag(bool),
     /// A whole number, 0 or more.
     Whole(u64),

@@ -24,7 +24,7 @@ ic_base::words! {
         None = "none",
         /// It warns, and the run advances.
         Soft = "soft",
-        /// It blocks.
+        /// It blocks the advance.
         Hard = "hard",
     }
 }

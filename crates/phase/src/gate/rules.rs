@@ -9,9 +9,9 @@ use crate::chain::Chain;
 /// One thing that must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
-    /// What is asked.
+    /// The question that must be answered with yes.
     pub check: Check,
-    /// Of which phase; `None`: of the whole run.
+    /// The phase that it asks about; `None`: the whole run.
     pub phase: Option<Label>,
     /// How much it weighs.
     pub tier: Tier,
@@ -72,8 +72,9 @@ impl Gates {
         let mut gates = Vec::with_capacity(rules.len());
         for (key, value) in rules {
             let (from, to) = transition(&key, chain)?;
-            // The ledger writes it with the other arrow, perhaps, and must be able to read that.
+            // A name may contain an arrow, so the form that the ledger writes may be ambiguous though this one is not.
             transition(&written(&from, &to), chain)?;
+            // Two members of the JSON object can name one transition, with different spaces or arrows.
             if gates.iter().any(|g: &Gate| g.from == from && g.to == to) {
                 return Err(invalid(format!("The gate of {from} → {to} is given twice.")));
             }
@@ -107,8 +108,8 @@ impl Gates {
 
     /// What is asked of a run that goes from `from` to `to`.
     ///
-    /// A rule for exactly this move wins; else the rule for leaving `from` stands (from it to its follower in the
-    /// chain), so that passing over a skipped phase does not pass the gate of the phase that is left.
+    /// A rule for exactly this move wins; else the rule for leaving `from` stands (from it to its follower in the chain), so that a skipped
+    /// phase does not disable the gate of the phase that is left.
     pub fn at(&self, from: &str, to: &str, chain: &Chain) -> &[Requirement] {
         self.find(from, to)
             .or_else(|| chain.follower(from).and_then(|follower| self.find(from, follower)))

@@ -5,20 +5,20 @@ use ic_base::Label;
 use super::check::{Check, Tier};
 use super::rules::Requirement;
 
-/// One requirement, weighed.
+/// A requirement with the answer that was found, and how much that weighs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// What was asked.
+    /// The question that was asked.
     pub check: Check,
-    /// Of which phase; `None`: of the whole run.
+    /// The phase that it asks about; `None`: the whole run.
     pub phase: Option<Label>,
     /// How much it weighs.
     pub tier: Tier,
-    /// Whether it holds.
+    /// Whether the answer is yes, so that the requirement does not block.
     pub holds: bool,
-    /// What was counted.
+    /// How many artifacts, verdicts or pieces of unfinished work were found.
     pub count: i64,
-    /// The same as a sentence.
+    /// The same as a sentence, for people.
     pub detail: String,
     /// The work that it waits for.
     pub unfinished: Vec<Unfinished>,
@@ -40,19 +40,19 @@ pub struct Artifacts {
 /// A piece of work that a gate waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
-    /// `agent` or `dispatch`.
+    /// `agent` or `dispatch`, as commands name it.
     pub kind: &'static str,
-    /// Its id.
+    /// The id of the agent or dispatch.
     pub id: String,
     /// The end of its id.
     pub short_id: String,
     /// A name for people.
     pub name: Option<String>,
-    /// Its state.
+    /// Its status, as the ledger writes it.
     pub status: &'static str,
     /// The command that ends it.
     pub command: String,
-    /// The others that can, less likely by what is known.
+    /// Other commands that end it, the likeliest first.
     pub other_commands: Vec<String>,
 }
 
@@ -68,19 +68,19 @@ pub struct Work {
 /// What was counted for one requirement. Nothing that was rolled back is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Facts {
-    /// Artifacts.
+    /// The artifacts of a phase or run.
     Artifacts(Artifacts),
-    /// Agents and dispatches.
+    /// Agents that are active and dispatches that have not ended.
     Work(Work),
     /// Dispatches that have not ended.
     Dispatches(Vec<Unfinished>),
     /// The end of the id of the dispatch with the newest verdict, and whether that is pass.
     NewestVerdict(Option<(String, bool)>),
-    /// Dispatches by verdict.
+    /// The numbers of dispatches by their verdict.
     Verdicts {
-        /// With verdict pass.
+        /// Dispatches whose verdict is pass.
         pass: i64,
-        /// With verdict fail.
+        /// Dispatches whose verdict is fail.
         fail: i64,
     },
 }

@@ -1,4 +1,4 @@
-//! Closing a run while what it did is taken back, and opening it again.
+//! Closing a run while what it did is rolled back, and opening it again.
 
 use ic_base::{Code, Diagnosis, Result, RunId, Timestamp};
 use ic_events::{EventType, NewEvent};
@@ -6,8 +6,8 @@ use ic_store::Transaction;
 
 use super::row::{Run, RunStatus};
 
-/// Closes a run for a rollback over several layers, one epoch later: nobody advances it or completes its work until
-/// [`settle_rollback`] or [`reopen`].
+/// Closes a run for a rollback over several layers, one epoch later. Until [`settle_rollback`] or [`reopen`] the run does not advance, and
+/// no work in it is completed.
 pub fn fence(tx: &Transaction<'_>, now: Timestamp, id: &RunId) -> Result<()> {
     tx.execute_one(
         "UPDATE runs SET status = 'rolling_back', epoch = epoch + 1, updated_at = $1 WHERE id = $2",
@@ -15,7 +15,7 @@ pub fn fence(tx: &Transaction<'_>, now: Timestamp, id: &RunId) -> Result<()> {
     )
 }
 
-/// Takes the pointer of a fenced run back: the run is active at `to`.
+/// Moves the pointer of a fenced run back: the run is active at `to`.
 pub fn settle_rollback(tx: &Transaction<'_>, now: Timestamp, id: &RunId, to: &str) -> Result<()> {
     tx.execute_one(
         "UPDATE runs SET phase = $1, status = 'active', completed_at = NULL, updated_at = $2 WHERE id = $3",
@@ -23,7 +23,7 @@ pub fn settle_rollback(tx: &Transaction<'_>, now: Timestamp, id: &RunId, to: &st
     )
 }
 
-/// Takes a rollback's move of the pointer back: the run is where it was, one epoch later.
+/// Reverts a rollback's move of the pointer: the run is where it was, one epoch later.
 pub fn undo_rollback(
     tx: &Transaction<'_>,
     now: Timestamp,
@@ -38,7 +38,7 @@ pub fn undo_rollback(
     )
 }
 
-/// Closes a run while what it did is taken back: nobody advances it or completes its work meanwhile.
+/// Closes a run while what it did is rolled back: until it is reopened it does not advance, and no work in it is completed.
 pub fn close_for_rollback(tx: &Transaction<'_>, now: Timestamp, id: &RunId) -> Result<()> {
     set_status(tx, now, id, RunStatus::RollingBack)
 }
@@ -67,7 +67,8 @@ pub fn reopen_cancelled(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason:
     reopen_at(tx, now, run, &run.phase, reason)
 }
 
-/// Makes a completed run active again, at the phase before its end, and returns it as it then is: the session that it was made for goes on.
+/// Makes a completed run active again, at the phase before its end, and returns it with its new status: the session that it was made for
+/// resumes.
 ///
 /// The epoch stays, as with [`reopen_cancelled`]. Errors: `run_not_active` for a run that is not completed.
 pub fn reopen_completed(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason: &str) -> Result<Run> {

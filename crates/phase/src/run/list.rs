@@ -14,7 +14,7 @@ pub struct Filter<'a> {
     pub open: bool,
     /// Only runs of this project.
     pub project: Option<&'a Path>,
-    /// At most so many.
+    /// The most runs that are returned.
     pub limit: i64,
     /// Only runs older than this one: the last of a page that was listed.
     pub before: Option<&'a RunId>,

@@ -11,15 +11,15 @@ use crate::gate::Gates;
 ic_base::words! {
     /// The state of a run as a whole.
     pub enum RunStatus {
-        /// It goes on.
+        /// It can advance.
         Active = "active",
         /// A rollback over several layers is under way.
         RollingBack = "rolling_back",
         /// It reached the end of its chain.
         Completed = "completed",
-        /// It was called off.
+        /// It was cancelled by its user.
         Cancelled = "cancelled",
-        /// It was aborted as failed.
+        /// It ended without reaching the end of its chain.
         Failed = "failed",
     }
 }
@@ -27,7 +27,7 @@ ic_base::words! {
 /// One pass through a chain of phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Its id.
+    /// Names it in commands and events.
     pub id: RunId,
     /// The event that created it.
     pub seq: Seq,
@@ -37,11 +37,11 @@ pub struct Run {
     pub status: RunStatus,
     /// Where it is in its chain.
     pub phase: String,
-    /// Its chain.
+    /// The phases that it goes through, in order.
     pub chain: Chain,
     /// The project it belongs to, absolute.
     pub project_dir: PathBuf,
-    /// 1 to 5.
+    /// How complex its work is, 1 to 5, as its creator judged; `None`: not said.
     pub complexity: Option<i64>,
     /// Whether it advances by itself; if not, an advance pauses.
     pub auto_advance: bool,
@@ -67,6 +67,7 @@ impl Run {
 
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
         let chain = row.parse(5, "runs", Chain::from_ledger)?;
+        // Gates are read after the chain, because they must fit it.
         let gates = row.parse(9, "runs", |text| Gates::from_ledger(text, &chain))?;
         Ok(Self {
             id: RunId::from_ledger(row.get(0)?),

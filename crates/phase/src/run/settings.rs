@@ -10,10 +10,10 @@ use super::row::{Run, get};
 /// The most bytes of JSON that a run's metadata may have, however many merges made them.
 pub const MAX_METADATA: usize = 1024 * 1024;
 
-/// What `run set` changes; `None` leaves a setting as it is.
+/// What `run set` changes; `None` leaves a setting unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// 1 to 5.
+    /// How complex the work is, 1 to 5.
     pub complexity: Option<i64>,
     /// Whether it advances by itself.
     pub auto_advance: Option<bool>,
