@@ -55,7 +55,7 @@ ic_base::words! {
     /// What becomes of an agent's command that destroys what cannot be undone; the later ones are tighter.
     #[derive(PartialOrd, Ord)]
     pub enum Guard {
-        /// The command runs.
+        /// The command runs without a question.
         Allow = "allow",
         /// The person at the agent decides.
         Ask = "ask",

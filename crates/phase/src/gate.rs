@@ -11,7 +11,7 @@ pub use weigh::{Artifacts, Condition, Facts, Unfinished, Work};
 ic_base::words! {
     /// What a gate says as a whole.
     pub enum GateResult {
-        /// Every condition holds.
+        /// Every condition that was asked holds.
         Pass = "pass",
         /// At least one condition does not hold.
         Fail = "fail",

@@ -106,14 +106,13 @@ pub fn moved_from(snapshot: &Snapshot<'_>) -> Result<Option<String>> {
 }
 
 /// The newest open run of a project under a scope.
-// Paths are compared here and not in the statement, which searches by scope.
 pub fn open_of_scope(snapshot: &Snapshot<'_>, scope: &str, project: &Path) -> Result<Option<Run>> {
     let sql = format!(
         "SELECT {} FROM runs WHERE scope_id = $1 AND status IN ('active', 'rolling_back') ORDER BY seq DESC",
         Run::COLUMNS
     );
     let open = snapshot.query_all(&sql, &[&scope], Run::from_row)?;
-    // run| run.project_dir == project))|Paths are compared here and not in the statement, which searches by scope.
+    // Paths are compared here and not in the statement, which searches by scope.
     Ok(open.into_iter().find(|run| run.project_dir == project))
 }
 

@@ -25,8 +25,8 @@ pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
     rollback_asked_at(kernel, request, None)
 }
 
-/// As [`rollback`], of a call that was made at `asked_at`: that the run was rolled back to this phase since then is no error, because several
-/// who do so at once all intend it (seed 001: last writer wins). The clock decides nothing but that.
+/// As [`rollback`], for a call that was made at `asked_at`. A rollback to the same phase that another call made since then is no error:
+/// callers who ask at once all intend it (seed 001: last writer wins). The clock decides nothing else.
 pub fn rollback_asked_at(
     kernel: &Kernel,
     request: &Request<'_>,
@@ -38,6 +38,7 @@ pub fn rollback_asked_at(
             planned(kernel, snapshot, request)
         });
     }
+    // Read before the write lock is waited for: what others did while this call waited shows by a later epoch.
     let id: RollbackId = kernel.context.new_id();
     let since = match asked_at {
         Some(asked_at) => {
@@ -46,6 +47,7 @@ pub fn rollback_asked_at(
         }
         None => None,
     };
+    // Planned again inside of the transaction: the plan must hold for the rows that are written.
     kernel.write(|tx, now| {
         let rollback = match planned(kernel, tx, request) {
             Err(error) if error.code() == Code::AlreadyAtPhase => {
@@ -58,14 +60,14 @@ pub fn rollback_asked_at(
     })
 }
 
-/// The moment in which a call was made, and the epoch of its run before the call waited for others.
+/// The time at which a call was made, and the epoch of its run before the call waited for others.
 #[derive(Clone, Copy)]
 struct Since {
     asked_at: Timestamp,
     epoch: i64,
 }
 
-/// The rollback to the same phase that another one made since this call was made; `None`: the run was there before.
+/// The rollback to the same phase that another call made since this call was made; `None`: the run was there before.
 fn at_once(
     kernel: &Kernel,
     snapshot: &Snapshot<'_>,
@@ -80,13 +82,14 @@ fn at_once(
         is_since && is_whole && one.epoch == run.epoch && one.to_phase == run.phase
     };
     let Some(by) = newest.filter(is_it).filter(|_| request.expect_plan.is_none()) else { return Ok(None) };
+    // The caller learns of the other rollback, and that nothing was left for its own.
     let plan = Plan::of_nothing(run, by.cut_seq);
     let done = Some((by.id, by.seq));
     Ok(Some(Rollback { done, is_at_once: true, ..Rollback::planned(plan, request.reason) }))
 }
 
-/// Rolls the record of a run back in a transaction of the caller's, who has undone its effects and opened the run again: tasks of a program,
-/// whose undos are functions of it, which no journal can hold.
+/// Rolls back the record of a run in the caller's transaction. The caller has undone the effects and opened the run again: its undos are
+/// functions of a program, which no journal can hold.
 ///
 /// Errors: those of [`rollback`].
 pub fn take_back(
@@ -100,7 +103,7 @@ pub fn take_back(
     let plan = straddling::recorded(tx, plan::make(tx, run, to_phase, include_target)?)?;
     let rollback = Rollback::planned(plan, reason);
     let mut remembered = rollback.plan.to_json();
-    // What it did besides is not in this row, and so cannot be undone with it.
+    // What the caller undid besides is not in this row, so an undo of this rollback cannot bring it back.
     remembered["made_by"] = json!("tasks");
     apply(tx, now, &rollback, id, &remembered).map(|_| ())
 }
@@ -124,7 +127,7 @@ fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> R
     Ok(planned)
 }
 
-/// What the cut alone covers: without work that began before it, which the layers tell.
+/// The plan of what the cut alone covers, without work that began before it. That work is found by the layers.
 pub(super) fn planned_by_cut(
     kernel: &Kernel,
     snapshot: &Snapshot<'_>,
@@ -154,6 +157,7 @@ fn apply(
     let seq = append_event(tx, now, rollback, id)?;
     let row = rollback.row(id, seq, &[Layer::Workflow], remembered);
     table::insert(tx, now, &NewRollback { status: RollbackStatus::Done, ..row })?;
+    // The undo of one dispatch leaves the run where it is.
     if plan.cut.only.is_none() {
         run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
     }

@@ -1,7 +1,7 @@
-//! A plan that its caller insists on, once more where it is carried out: between the fence and a step others may have written.
+//! Checks, where an approved plan is carried out, that nothing more is undone than the plan says: others may have written since the fence.
 //!
-//! What the effects' own undoing did already is no difference: less than the plan may be done, but nothing else. Whoever resumes
-//! has been told, and goes on with what there is.
+//! What the undo of effects has restored already is no difference: less than the plan may be done, but nothing else. A call that resumes a
+//! rollback was told of the failure, and does what is there now.
 
 use std::collections::BTreeSet;
 

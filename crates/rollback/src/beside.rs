@@ -1,6 +1,6 @@
-//! What others, runs or a person, may have changed while a run was at work in the same tree. Where their agents' clients tell of each call, those say what
-//! is theirs. Else their checkpoints say when they worked: from the first one after the beginning of the workflow to their last, or to
-//! now while they are not finished.
+//! What others, runs or a person, may have changed while a run was at work in the same tree. Where the client of their agents reports each
+//! call, those calls say what is theirs. Otherwise their checkpoints say when they worked: from the first one after the beginning of the
+//! workflow to their last, or to now while they are not finished.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -23,7 +23,7 @@ use ic_worktree::{Conflict, Warning, Workspace};
 /// Another run that worked in the tree.
 struct Other {
     run: RunId,
-    /// Nothing that it may be doing now is still to be seen.
+    /// Whether all that it did is on record: it does nothing now that no checkpoint shows.
     is_still: bool,
     first: Checkpoint,
     last: Checkpoint,
@@ -32,15 +32,15 @@ struct Other {
 /// Which other runs are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Others {
-    /// All of them.
+    /// Every run that worked here.
     All,
-    /// Those of agents that tell of each call: what they changed is known.
+    /// Runs of agents whose client reports each call: what they changed is known.
     Told,
 }
 
 /// Those of these paths, which all differ from the target, that another run may have changed since the target was taken.
 ///
-/// `called_off`: work that ran until this rollback began.
+/// `called_off`: work that ran until this rollback cancelled it.
 pub(super) fn conflicts(
     kernel: &Kernel,
     workspace: &Workspace<'_>,
@@ -71,6 +71,7 @@ pub(super) fn conflicts(
             if others_asked == Others::Told && !is_told {
                 continue;
             }
+            // A run whose agent reports each call is still between two calls; any other may write at any moment until it is finished.
             let is_still = is_finished || is_told && !attribution.runs_now(&id);
             others.push(Other { run: id, is_still, first, last });
         }
@@ -86,14 +87,14 @@ pub(super) fn conflicts(
     }
     for other in others {
         let objects = &workspace.objects;
-        let meanwhile = changed_by(workspace, &other, &attribution)?;
+        let changed = changed_by(workspace, &other, &attribution)?;
         for path in &paths {
-            // What was as the target has it when the other run came was changed later.
+            // A path that was as the target has it when the other run came was changed later.
             let is_later = || {
                 let state = |tree| diff::find(objects, tree, path);
                 Ok::<_, ic_base::Diagnosis>(state(&other.first.tree)? == state(&target.tree)?)
             };
-            if meanwhile.contains(*path) || (!other.is_still && is_later()?) {
+            if changed.contains(*path) || (!other.is_still && is_later()?) {
                 found.entry(path.to_vec()).or_insert_with(|| {
                     format!("changed while run {} worked here too, and may be its work", other.run.short())
                 });
@@ -106,7 +107,7 @@ pub(super) fn conflicts(
 
 /// What undos that stand left in the tree since the target.
 struct LeftByUndos {
-    /// Of work that all began after the target: each path was then as before that work, and nothing of it would come back with the target.
+    /// Of work that all began after the target: each path was then as before that work, so the target would restore nothing of it.
     of_later_work: HashSet<CheckpointId>,
     /// Of work that had begun by the target, which may have some of it.
     of_earlier_work: HashSet<CheckpointId>,
@@ -130,18 +131,18 @@ impl LeftByUndos {
         Ok(left)
     }
 
-    /// Whether the target would bring back what this undo took out of a path.
+    /// Whether the target would restore what this undo took out of a path.
     fn is_in_the_way(&self, undo: &Checkpoint, change: &Difference, wanted: Option<&State>) -> bool {
         if self.of_later_work.contains(&undo.id) {
             return false;
         }
-        // Other work may have changed the same file: then the undo met and left what the target never was.
+        // Other work may have changed the same file: then the undo left a content that the target never had.
         let is_mixed = self.of_earlier_work.contains(&undo.id) && change.after.as_ref() != wanted;
         is_mixed || change.before.as_ref() == wanted
     }
 }
 
-/// Those of the paths that an undo in another run took away from what the target has.
+/// Those of the paths from which an undo in another run removed what the target has.
 fn undone_by_others(
     workspace: &Workspace<'_>,
     target: &Checkpoint,
@@ -158,7 +159,7 @@ fn undone_by_others(
         diff::diff(&workspace.objects, Some(&from.tree), Some(&to.tree), &mut |difference| {
             if difference.change().is_some() && paths.contains(&difference.path.as_slice()) {
                 let all = restored.entry(difference.path.clone()).or_default();
-                // A redo takes its undo away.
+                // A redo reverts its undo: together they changed nothing.
                 let is_redo = |(last, ..): &mut (Difference, &Checkpoint, &RunId)| {
                     last.before == difference.after && last.after == difference.before
                 };
@@ -182,8 +183,8 @@ fn undone_by_others(
     Ok(found)
 }
 
-/// The paths that changed while no agent was at work: a person did it, or a program that nobody told of. Known of the run of a session alone,
-/// whose client tells of all that its agent does. `steps`: what would be restored, from the tree as it is.
+/// The paths that changed while no agent was at work: a person did it, or a program that no client reported. This is known only for the run
+/// of a session, whose client reports all that its agent does. `steps`: what would be restored, compared with the present tree.
 fn changed_by_nobody(
     workspace: &Workspace<'_>,
     target: &Checkpoint,
@@ -201,7 +202,7 @@ fn changed_by_nobody(
             Ok(())
         })?;
     }
-    // Work that an undo called off has ended, and nothing looks at the tree before the next one.
+    // Work that an undo cancelled has ended, and no checkpoint is taken before the next work begins.
     if let Some(last) = attribution.at_rest_since(workspace.kernel.context.now()).filter(|_| is_told) {
         for step in steps.iter().filter(|step| !step.is_of_directory()) {
             if is_changed_since(workspace, last, step)? {
@@ -212,14 +213,14 @@ fn changed_by_nobody(
     Ok(changed)
 }
 
-/// Whether what a step replaces is not as a look saw it.
+/// Whether the content that a step replaces differs from what this checkpoint has.
 fn is_changed_since(workspace: &Workspace<'_>, last: &Checkpoint, step: &PlanStep) -> Result<bool> {
     let seen = diff::find(&workspace.objects, &last.tree, &step.path.0)?;
     Ok(seen.as_ref().and_then(Node::of).map(Node::plain) != step.before.clone().map(Node::plain))
 }
 
-/// Names those of these paths that changed between the tool calls of an agent, or after one that was cut off: a process that it left behind
-/// may have done it, and so may a person. `alone`: the command that undoes the work alone.
+/// A warning that names those of these paths that changed between the tool calls of an agent, or after one that was cut off: a process that
+/// it left behind may have done it, and so may a person. `alone`: the command that undoes only this work.
 pub(super) fn between_calls(
     workspace: &Workspace<'_>,
     target: &Checkpoint,
@@ -240,7 +241,7 @@ pub(super) fn between_calls(
             Ok(())
         })?;
     }
-    // Nothing has looked at the tree since the call that was stopped, or that runs.
+    // No checkpoint was taken since the call that was stopped, or that still runs.
     if let Some((last, now)) = attribution.until_now(workspace.kernel.context.now()) {
         let window = attribution.window(last, &now);
         for step in steps.iter().filter(|step| window.is_unsure(&step.path.0)) {
@@ -289,7 +290,7 @@ fn changed_by(
     }
     let restored = restored_by(workspace, other, attribution)?;
     for window in attribution.windows() {
-        // What was undone is in the tree no more, unless the undo left it there.
+        // What was undone is in the tree no longer, unless the undo left it there.
         let is_gone =
             |path: &[u8]| restored.iter().any(|(seq, paths)| *seq > window.to.seq && paths.contains(path));
         let is_its = |path: &[u8]| {

@@ -16,13 +16,13 @@ use super::cut;
 /// Which part of a run's code is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope<'a> {
-    /// All of it.
+    /// Everything that its dispatches recorded.
     WholeRun,
-    /// What dispatches of one phase left, without what was rolled back before the run came to it again.
+    /// What dispatches of one phase left, without what was rolled back before the run reached the phase again.
     Phase(&'a str),
     /// What was recorded after the cut of a rollback to this phase.
     After {
-        /// The phase.
+        /// The phase to which the run went.
         to_phase: &'a str,
         /// Whether what was recorded in that phase counts too.
         include_target: bool,
@@ -32,7 +32,7 @@ pub enum Scope<'a> {
 /// What one dispatch left in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The dispatch.
+    /// The work, also where it was rolled back.
     pub dispatch: Dispatch,
     /// Whether any of it was reported after the dispatch was rolled back.
     pub late: bool,
@@ -43,7 +43,7 @@ pub struct Entry {
     last: Seq,
 }
 
-/// Which commits and files came from where.
+/// The commits and files of a run, and which dispatch recorded each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The phases that were asked for, in chain order.
@@ -59,7 +59,7 @@ pub struct Report {
 /// Reports the code of a run. Errors: `unknown_phase`.
 pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<Report> {
     let (phases, since) = bounds(snapshot, run, scope)?;
-    // What was rolled back before the run came to the phase again was to be reverted then.
+    // What was rolled back before the run reached the phase again was to be reverted at that time.
     let again = match scope {
         Scope::Phase(phase) => cut::find(snapshot, run, phase, true)?.unwrap_or(0),
         Scope::WholeRun | Scope::After { .. } => 0,
@@ -113,7 +113,7 @@ pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<Re
     })
 }
 
-/// The phases that are asked for, and the seq that what is wanted was recorded after.
+/// The phases that are asked for, and the event after which what is wanted was recorded.
 fn bounds(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<(Vec<String>, Seq)> {
     match scope {
         Scope::WholeRun => Ok((run.chain.names().into_iter().map(str::to_owned).collect(), 0)),
@@ -127,7 +127,7 @@ fn bounds(snapshot: &Snapshot<'_>, run: &Run, scope: Scope<'_>) -> Result<(Vec<S
             if include_target {
                 phases.insert(0, to_phase.to_owned());
             }
-            // Never crossed: nothing came after.
+            // A phase that was never crossed has nothing after it.
             let since = cut::find(snapshot, run, to_phase, include_target)?.unwrap_or(Seq::MAX);
             Ok((phases, since))
         }

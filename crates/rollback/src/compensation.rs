@@ -34,34 +34,34 @@ use ic_worktree::{Settings, Workspace, paths_in_root};
 
 use crate::own_work;
 
-/// How the effect of a step is undone, as somebody declares it.
+/// How the effect of a step is undone, as its caller declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Declared {
     /// By an action that is ready.
     Action(Action),
-    /// By putting paths back as they are now; from the working directory.
+    /// By restoring paths to what they are now; from the working directory.
     RestoreFiles(Vec<PathBuf>),
     /// By ending a process that runs now.
     KillProcess(u32),
 }
 
-/// What is to be declared.
+/// A compensation that is to be registered.
 #[derive(Debug, Clone)]
 pub struct Declaration<'a> {
-    /// The run.
+    /// A reference to the run, as a person types it.
     pub run: &'a str,
-    /// The step.
+    /// The name of the step whose effect it undoes.
     pub step: &'a str,
     /// How its effect is undone.
     pub declared: Declared,
-    /// For people.
+    /// What it does, for people; `None` where the action says enough.
     pub description: Option<&'a str>,
 }
 
 /// Registers the compensation of a step of an active run and arms it: its effect may be made now.
 ///
-/// Errors: `run_not_active`, `rolling_back`, `stale_dispatch`, `path_not_found` for a path outside of the root, `invalid_value`
-/// (no such process, no file that could be put back, a working directory outside of the project).
+/// Errors: `run_not_active`, `rolling_back`, `stale_dispatch`, `path_not_found` for a path outside of the root, `invalid_value` (no such
+/// process, no file that could be restored, a working directory outside of the project).
 pub fn add(kernel: &Kernel, settings: &Settings, declaration: &Declaration<'_>) -> Result<Compensation> {
     kernel.ledger.require_one_host("A compensation")?;
     let id: CompensationId = kernel.context.new_id();
@@ -75,7 +75,7 @@ pub fn add(kernel: &Kernel, settings: &Settings, declaration: &Declaration<'_>) 
         Declared::RestoreFiles(paths) => {
             let workspace = Workspace::of_run(kernel, &run, settings)?;
             let paths = paths_in_root(&workspace, paths)?.into_iter().map(PathText).collect::<Vec<_>>();
-            // Nothing is swept until the row that needs the contents is committed.
+            // A sweep must not delete the contents before the row that needs them is committed.
             _held = Some(lock::store(workspace.objects.path(), Mode::Shared, settings.busy_timeout)?);
             Action::RestoreFiles { files: remember_files(kernel, &workspace, &paths)? }
         }
@@ -100,7 +100,7 @@ pub fn add(kernel: &Kernel, settings: &Settings, declaration: &Declaration<'_>) 
 
 /// What stands at paths now; the contents are durable. The caller holds the store's lock.
 ///
-/// Errors: `invalid_value` for what could not be put back: a directory, git's own files, the ledger, what lies behind a link.
+/// Errors: `invalid_value` for what could not be restored: a directory, git's own files, the ledger, what lies behind a link.
 pub fn remember_files(
     kernel: &Kernel,
     workspace: &Workspace<'_>,
@@ -147,7 +147,7 @@ fn steps(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<(String, Coverage)>> 
         }
     }
     for compensation in compensation::list(snapshot, &run.id)? {
-        // What was left as it is belongs to the attempt that was taken back.
+        // An effect that was skipped belongs to the attempt that was rolled back.
         let is_over = compensation.state == State::Skipped && compensation.epoch < run.epoch;
         if compensation.rolled_back_by.is_none() && !is_over {
             let work = compensation.dispatch_id.as_ref().and_then(|id| names.get(id.as_str()));
@@ -161,12 +161,12 @@ fn steps(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<(String, Coverage)>> 
     Ok(steps)
 }
 
-/// What is to be undone.
+/// What the caller asks to be undone.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    /// The run.
+    /// A reference to the run, as a person types it.
     pub run: &'a str,
-    /// Which of its effects.
+    /// The effects of the run that are meant.
     pub scope: Scope,
     /// Say what would be undone and change nothing.
     pub dry_run: bool,
@@ -174,7 +174,7 @@ pub struct Request<'a> {
     pub policy: FailurePolicy,
     /// Whether what was done before a pivot is undone too.
     pub force: bool,
-    /// The effects of these steps stay as they are, for this reason: somebody has decided so.
+    /// The effects of these steps are left by decision of a person, for this reason.
     pub skip: (&'a [String], &'a str),
     /// Set from elsewhere: no further undo begins, and the one under way is ended.
     pub interrupted: Arc<AtomicBool>,
@@ -197,13 +197,13 @@ ic_base::words! {
 /// What was undone, or would be.
 #[derive(Debug)]
 pub struct Report {
-    /// The run.
+    /// The run whose effects they are.
     pub run_id: RunId,
     /// How far it came.
     pub status: Status,
     /// The compensations in the order of undoing, as they are now.
     pub results: Vec<Compensation>,
-    /// What was meant and is not undone, in the same order, as it is now.
+    /// What was meant and is not undone, in the same order, with its present state.
     pub left: Vec<Compensation>,
     /// The step that cannot be undone, and because of which some of them are left.
     pub pivot: Option<String>,
@@ -217,9 +217,9 @@ pub struct Report {
 
 /// Undoes the effects of a run, in reverse.
 ///
-/// Meanwhile the run is closed (`rolling_back`); it stays so while an undo of it has failed, and the same call goes on with what
-/// is left. Errors: `unknown_phase`, `phase_ahead`, `compensation_not_found`, `stale_dispatch`; `work_running` while another process
-/// executes or compensates the run.
+/// During this the run is closed (`rolling_back`). It stays closed while an undo of it has failed, and the same call then undoes what is
+/// left. Errors: `unknown_phase`, `phase_ahead`, `compensation_not_found`, `stale_dispatch`; `work_running` while another process executes
+/// or compensates the run.
 pub fn run(
     kernel: &Kernel,
     settings: &Settings,
@@ -234,7 +234,7 @@ pub fn run(
             plan(snapshot, &run, &request.scope, request.force)
         })
     };
-    // What is refused is refused before anything is written: a run that was closed for nothing would have to be opened again.
+    // A refusal comes before anything is written: a run that was closed for nothing would have to be opened again.
     make()?;
     Workspace::of_run(kernel, &run, settings)?;
     if request.dry_run {
@@ -243,6 +243,7 @@ pub fn run(
     let mut saga = Saga::take(kernel, settings, &run.id)?;
     saga.interrupted = request.interrupted.clone();
     leave(&saga, request.skip.0, request.skip.1, None)?;
+    // Planned again: a process that had the run until now may have undone some of it.
     let plan = make()?;
     let safety_id = keep_before_files(&saga, &plan)?;
     let was_closed = saga.run()?.status == RunStatus::RollingBack;
@@ -251,8 +252,8 @@ pub fn run(
     }
     let undoing = saga.undo(&plan, request.policy, None, sink)?;
     let is_done = undoing.left.is_empty();
-    // What closed the run before is not settled by the undoing of something else.
-    // A cancelled run is closed anyway, and stays cancelled: nobody works in it whom a failure would have to stop.
+    // The undo of other effects does not settle what had closed the run before.
+    // A cancelled run is closed anyway, and stays cancelled: no work goes on in it that a failure would have to stop.
     let was_cancelled = saga.status_before()? == Some(RunStatus::Cancelled);
     let is_closed = !was_cancelled
         && ((!is_done && undoing.has_failed) || (was_closed && has_unfinished(kernel, &run.id)?));
@@ -277,7 +278,7 @@ pub fn run(
     })
 }
 
-/// What [`run`] would undo now, refused where it would be: in the same order, without the lock.
+/// What [`run`] would undo now, in the same order, with the refusal that it would meet. Takes no lock.
 fn preview(kernel: &Kernel, run: &Run, request: &Request<'_>) -> Result<Report> {
     let refusal = Saga::require_takeable(kernel, &run.id).err();
     let planned = kernel.read(|snapshot| {
@@ -291,7 +292,7 @@ fn preview(kernel: &Kernel, run: &Run, request: &Request<'_>) -> Result<Report> 
     });
     let (plan, refusal) = match (planned, refusal) {
         (Ok(plan), refusal) => (plan, refusal),
-        // The real call would not come to what is wrong with the plan.
+        // The real call would be refused before it found what is wrong with the plan.
         (Err(_), Some(refusal)) | (Err(refusal), None) => return Err(refusal),
     };
     Ok(Report {
@@ -306,7 +307,7 @@ fn preview(kernel: &Kernel, run: &Run, request: &Request<'_>) -> Result<Report> 
     })
 }
 
-/// Captures the tree before files are restored in it: what stands in their place may be in no checkpoint yet.
+/// Captures the tree before files are restored in it: the contents that are replaced may be in no checkpoint yet.
 fn keep_before_files(saga: &Saga<'_>, plan: &UndoPlan) -> Result<Option<CheckpointId>> {
     let force = own_work::files_of(plan.undo());
     if force.is_empty() {
@@ -330,8 +331,8 @@ fn require_open(
     Err(refuse(run_id, step))
 }
 
-/// Records that the effects of these steps stay as they are, by decision: what could not be undone is over. With the cut of a
-/// rollback only those that it undoes, and for as long as it stands.
+/// Records that the effects of these steps are left by decision: what could not be undone counts as ended. With the cut of a rollback only
+/// those that it undoes, and for as long as it stands.
 ///
 /// Errors: `compensation_not_found` for a step that has no effect to be undone: nothing is changed.
 pub(crate) fn leave(
@@ -343,7 +344,7 @@ pub(crate) fn leave(
     if steps.is_empty() {
         return Ok(());
     }
-    // An undo that still runs must not end after it was decided.
+    // An undo that still runs must not end after the decision was recorded.
     saga.end_children()?;
     let is_meant = |one: &Compensation| is_open_in(one, rollback.map(|(cut, _)| cut));
     let mut left = saga.kernel.read(|snapshot| compensation::list(snapshot, &saga.run_id))?;

@@ -1,5 +1,5 @@
-//! What a rollback covers, and what was decided about it: of one that is only planned, from its request; of one that was begun, from its
-//! journal. Layers ask here, so that a preview and the deed see the same.
+//! What a rollback covers, and which decisions were made about it: before it is begun from its request, then from its journal. Layers ask
+//! here, so that a preview and the rollback itself see the same.
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::restore::Strategy;
@@ -15,36 +15,36 @@ use super::request::LayeredRequest;
 
 /// What a rollback covers.
 pub(super) struct Covered {
-    /// Its run, as it is.
+    /// The run that it covers, read anew.
     pub(super) run: Run,
-    /// The cut.
+    /// The event after which work is undone, and whose work.
     pub(super) cut: Cut,
-    /// The layers, sorted.
+    /// The layers that go back, sorted.
     pub(super) layers: Vec<Layer>,
     basis: Basis,
 }
 
 enum Basis {
-    /// It is planned: nothing of it is recorded.
+    /// It is only planned: nothing of it is recorded.
     Planned(Planned),
-    /// It was begun.
+    /// It was begun: its row is the basis.
     Begun(RollbackRecord),
 }
 
-/// What only the caller of a plan says.
+/// What only the caller of a plan supplies.
 pub(super) struct Planned {
-    /// What was decided.
+    /// The decisions of the call.
     choices: Choices,
     /// The point that it goes back to, by its reference.
     pub(super) point: Option<String>,
     /// The same, where the work after it can be undone alone.
     pub(super) point_of_one: Option<String>,
-    /// What another run may have changed meanwhile is asked for, too.
+    /// Whether files are checked that another run may have changed since.
     pub(super) beside_runs: bool,
 }
 
 impl Planned {
-    /// Whether conflicts stay as they are.
+    /// Whether files that others changed too stay unchanged.
     pub(super) fn keeps_theirs(&self) -> bool {
         self.choices.keep_theirs
     }
@@ -100,7 +100,7 @@ impl Covered {
         }
     }
 
-    /// What was decided. Errors: `corrupt` if a journal cannot be read.
+    /// The decisions. Errors: `corrupt` if a journal cannot be read.
     pub(super) fn choices(&self) -> Result<Choices> {
         match &self.basis {
             Basis::Planned(planned) => Ok(planned.choices.clone()),
@@ -108,12 +108,12 @@ impl Covered {
         }
     }
 
-    /// Which refusals are passed: by this call, and by what was decided before.
+    /// The refusals that are passed: by this call, and by earlier decisions.
     pub(super) fn force(&self, of_call: Force) -> Result<Force> {
         Ok(of_call.or(self.choices()?.force))
     }
 
-    /// What of the tree goes back. Files and git are files alone where there is no git, or where it is not recorded.
+    /// The part of the tree that is restored. Files and git are files alone where there is no git, or where it is not recorded.
     pub(super) fn strategy(&self, workspace: &Workspace<'_>) -> Result<Strategy> {
         if let Basis::Begun(remembered) = &self.basis {
             return self.choices()?.strategy(remembered);
@@ -126,8 +126,8 @@ impl Covered {
         })
     }
 
-    /// The state database. The tree that goes back may hold another configuration, so the journal has its own; only a database that the
-    /// journal could not name is that of the configuration.
+    /// The state database. The restored tree may hold another configuration, so the journal keeps its own; only a database that the journal
+    /// could not name comes from the configuration.
     ///
     /// Errors: `invalid_config` if nothing names one; `corrupt` if the journal cannot be read.
     pub(super) fn database(&self, settings: &Settings) -> Result<Target> {
@@ -145,7 +145,7 @@ impl Covered {
         })
     }
 
-    /// How rows are left as they are; a plan says which layers to choose instead.
+    /// How to leave rows out; a plan says which layers to choose instead.
     pub(super) fn without_data(&self) -> String {
         ic_journal::layer::without_data(self.as_planned().map(|_| &self.layers[..]))
     }

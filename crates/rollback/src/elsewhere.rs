@@ -1,4 +1,4 @@
-//! What the prompts that are undone changed in other places. One undo changes one place, and names the others with the command for each.
+//! What the prompts that are undone changed in other places. One undo changes one place, and names the command for each of the others.
 
 use ic_base::said::path_text;
 use ic_base::{Result, shell_word, title};

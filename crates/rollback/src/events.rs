@@ -32,7 +32,7 @@ pub(super) fn step_event<'r>(
     Ok(NewEvent { payload: Some(payload), ..event_back(snapshot, remembered, event_type, course)? })
 }
 
-/// The event of a way back as a whole, in the epoch that the run has now.
+/// The event of an undo or abort as a whole, in the epoch that the run has now.
 pub(super) fn event_back<'r>(
     snapshot: &Snapshot<'_>,
     remembered: &'r RollbackRecord,

@@ -9,11 +9,11 @@
 //!                     ABORT ──▶ (aborted)          └──────────────────── REAPPLY
 //! ```
 //!
-//! Forward (FORWARD, REAPPLY) the steps are gone through in their order, effects, tree, rows, run: a step that is `done` is behind. Back
-//! (UNDO, ABORT) in reverse, without effects, which nobody can make again: a step that is `pending` is behind. Each step is recorded as
-//! begun before it changes anything and as ended after it, so whoever comes after a death begins the same step again; layers make that
-//! safe. The run's own step is one transaction with its journal, so it has no middle. Between two steps an interruption stops; a failure
-//! stops, unless it is the first step of a way back that this call began: then it is as if that had not been begun.
+//! Forward (FORWARD, REAPPLY) the steps are executed in their order: effects, tree, rows, run. A step that is `done` is behind. Back (UNDO,
+//! ABORT) they are executed in reverse, without effects, which cannot be made again; a step that is `pending` is behind. Each step is
+//! recorded as begun before it changes anything and as ended after it, so a call after a crash begins the same step again; layers make that
+//! safe. The run's own step is one transaction with its journal, so it is never half done. An interruption stops between two steps. A
+//! failure stops too, except in the first step of an undo or abort that this call began: then that is recorded as not begun.
 //!
 //! The course is kept with the last step.
 
@@ -32,29 +32,29 @@ use super::layers::{self, Site, Work, decided_by_force};
 use super::outcome::Parts;
 use crate::compensation::{Saga, Sink};
 
-/// Why a step was not begun.
+/// The reason that is recorded where a step was not begun.
 const INTERRUPTED: &str = "it was interrupted";
 
-/// A rollback that is carried out, and what the caller decides.
+/// A rollback that is carried out, and the caller's decisions.
 pub(super) struct Drive<'d, 'k> {
     pub(super) saga: &'d Saga<'k>,
     pub(super) id: &'d RollbackId,
-    /// Which refusals this call passes.
+    /// The refusals that this call passes.
     pub(super) force: Force,
     /// The plan that the caller insists on.
     pub(super) seen: Option<&'d Parts>,
-    /// The rollback as it was, if this call turned it round.
+    /// The rollback before this call changed its direction; `None`: it did not.
     pub(super) turned: Option<&'d Turned>,
     pub(super) watch: &'d Watch,
 }
 
-/// A rollback as it was before it was turned round.
+/// The state of a rollback before its direction was changed.
 pub(super) struct Turned {
     pub(super) status: RollbackStatus,
     pub(super) steps: Vec<Step>,
 }
 
-/// How far it came.
+/// The state of a rollback when this call stopped, and what the call did.
 pub(super) struct Driven {
     pub(super) remembered: RollbackRecord,
     pub(super) steps: Vec<Step>,
@@ -62,10 +62,10 @@ pub(super) struct Driven {
 }
 
 impl Drive<'_, '_> {
-    /// Goes through the steps that are left, the way that the journal says; the first that fails ends it, and so does an interruption,
-    /// between two of them. A failure is in the steps.
+    /// Executes the steps that are left, in the direction that the journal says. The first that fails ends it, and so does an interruption
+    /// between two of them. A failure is recorded in the steps.
     ///
-    /// Errors: why the first step of a way back failed that this call began, when nothing was changed by then.
+    /// Errors: why the first step of an undo or abort failed that this call began, when nothing was changed by then.
     pub(super) fn to_its_end(&self, mut sink: Option<&mut dyn Sink>) -> Result<Driven> {
         let mut work = Work::default();
         loop {
@@ -75,7 +75,7 @@ impl Drive<'_, '_> {
             let Some(step) = next(&remembered, &all, course) else {
                 return Ok(Driven { remembered, steps: all, work });
             };
-            // When only the end is left, to stop would leave the run closed and spare nothing.
+            // With only the last step left, a stop would leave the run closed and save nothing.
             if self.saga.is_interrupted() && step.kind != StepKind::Settle {
                 self.stop(&remembered, step, course, None)?;
                 let (remembered, steps) = self.look()?;
@@ -92,6 +92,7 @@ impl Drive<'_, '_> {
             match layers::of(step.kind).go(&mut site, step, course, &mut work) {
                 Ok(detail) => self.end(&remembered, step, course, &detail)?,
                 Err(error) => {
+                    // Nothing was changed yet, so the rollback can stay what it was before this call.
                     if let Some(before) = self.turned.filter(|_| course.is_back() && !work.has_changed) {
                         self.restore(&remembered, step, before, &error)?;
                         return Err(error);
@@ -110,7 +111,7 @@ impl Drive<'_, '_> {
     }
 
     fn begin(&self, step: &Step, course: Course) -> Result<()> {
-        // The end of a way back is one transaction, and its step stays `pending`: the run is as it was.
+        // The end of an undo or abort is one transaction, and its step stays `pending`: the run is where it was.
         if course.is_back() && step.kind == StepKind::Settle {
             return Ok(());
         }
@@ -122,7 +123,7 @@ impl Drive<'_, '_> {
     }
 
     fn end(&self, remembered: &RollbackRecord, step: &Step, course: Course, detail: &Value) -> Result<()> {
-        // The layer of the run recorded its own end, with what it changed.
+        // The layer of the run recorded its own end in one transaction with what it changed.
         if step.kind == StepKind::Settle {
             return Ok(());
         }
@@ -130,7 +131,7 @@ impl Drive<'_, '_> {
             let done = step_event(tx, remembered, EventType::RollbackStepDone, step.kind, course)?;
             ic_events::append(tx, now, &done)?;
             if course.is_back() {
-                // What it found on the way forward is kept: another way back needs it.
+                // What the step found on the way forward is kept: another undo or abort needs it.
                 steps::set(tx, now, self.id, step.ord, Happening::IsUndone, None)
             } else {
                 steps::set(tx, now, self.id, step.ord, Happening::Succeeds, Some(detail))
@@ -138,7 +139,7 @@ impl Drive<'_, '_> {
         })
     }
 
-    /// Records that it stopped before a step, or because of it: the run stays closed.
+    /// Records that the rollback stopped before a step, or because of it. The run stays closed.
     fn stop(
         &self,
         remembered: &RollbackRecord,
@@ -152,12 +153,13 @@ impl Drive<'_, '_> {
             ic_events::append(tx, now, &NewEvent { reason: Some(&why), ..stopped })?;
             table::set_status(tx, now, self.id, RollbackStatus::Stopped)?;
             let Some(error) = error else { return Ok(()) };
+            // Only a forward step learns whether a flag decides it: an undo or abort asks for all decisions at once.
             let detail = if course.is_back() { None } else { decided_by_force(step, error) };
             steps::fail(tx, now, self.id, step.ord, error.code(), &why, detail.as_ref())
         })
     }
 
-    /// Records that a way back was not begun after all.
+    /// Records that an undo or abort was not begun after all.
     fn restore(
         &self,
         remembered: &RollbackRecord,
@@ -188,7 +190,7 @@ impl Drive<'_, '_> {
     }
 }
 
-/// The step that is next on this way; `None`: it is at its end.
+/// The step that is next in this direction; `None`: all are done.
 fn next<'s>(remembered: &RollbackRecord, all: &'s [Step], course: Course) -> Option<&'s Step> {
     if !course.is_back() {
         return all.iter().find(|step| !step.state.is_over());
@@ -202,12 +204,13 @@ fn next<'s>(remembered: &RollbackRecord, all: &'s [Step], course: Course) -> Opt
     all.iter().rev().find(is_left).or_else(settle)
 }
 
-/// Whether a step changes something outside of the ledger that can be put back.
+/// Whether a step changes something outside of the ledger that can be restored.
 pub(super) fn is_outside(step: &Step) -> bool {
     matches!(step.kind, StepKind::Tree | StepKind::Data)
 }
 
-/// What a step that failed is recorded with: the code and what it says, and of lost content what to do, which no rollback can.
+/// The reason that is recorded with a step that failed: the code and the message. For lost content also the hint, which no rollback can
+/// replace.
 pub(super) fn reason(error: &Diagnosis) -> String {
     let why = format!("{}: {}", error.code().as_str(), error.message());
     match error.get_hint() {

@@ -1,4 +1,4 @@
-//! What work did to tags, branches and the stash, and an undo leaves as it is. Each is named, with the command that changes it.
+//! What work did to tags, branches and the stash, and an undo leaves. Each change is named, with the command that reverts it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +17,11 @@ use super::plan::Plan;
 const BRANCHES: &str = "refs/heads/";
 const TAGS: &str = "refs/tags/";
 
-/// The looks at the tree before a piece of work and after it; `None` for the second: it has not ended.
+/// The checkpoints before a piece of work and after it; `None` for the second: the work has not ended.
 type Looks = (Checkpoint, Option<Checkpoint>);
 
-/// A warning for each ref and each entry of the stash that changed while the work of the plan was under way, and that stays so. `is_done`: the
-/// plan was carried out, and the repository says what is left.
+/// A warning for each ref and each entry of the stash that changed during the work of the plan, and that stays so. `is_done`: the plan was
+/// carried out, and the repository says what is left.
 pub(super) fn remaining(
     kernel: &Kernel,
     settings: &Settings,
@@ -29,20 +29,21 @@ pub(super) fn remaining(
     parts: &Parts,
     is_done: bool,
 ) -> Result<Vec<Warning>> {
-    // An effect may take a tag away that its step made, which is known only afterwards.
+    // The undo of an effect may remove a tag that its step made, which is known only afterwards.
     let has_effects = parts.effects.as_ref().is_some_and(|effects| !effects.compensations.is_empty());
     if has_effects && !is_done {
         return Ok(Vec::new());
     }
     let restored = parts.tree.as_ref().and_then(|tree| tree.git.as_ref());
     let is_alone = plan.cut.only.is_some();
+    // A rollback that leaves the tree, or git's state, says so by its layers; only the undo of one dispatch names what it left.
     if parts.tree.is_none() || (restored.is_none() && !is_alone) {
         return Ok(Vec::new());
     }
     let workspace = Workspace::of_run(kernel, &plan.run, settings)?;
     let looks = kernel.read(|snapshot| looks_of(snapshot, &workspace, plan))?;
     let state = |look: &Checkpoint| -> Result<Option<GitState>> {
-        // Of one whose content is gone nothing can be said.
+        // A checkpoint whose content was pruned says nothing about refs.
         let is_kept = look.pruned_at.is_none();
         if is_kept { Ok(Manifest::read(&workspace.objects, &look.manifest)?.git) } else { Ok(None) }
     };
@@ -74,7 +75,7 @@ pub(super) fn remaining(
     Ok(found.into_iter().map(|message| Warning { code: "git_remains", message }).collect())
 }
 
-/// Those of the refs whose commit other work recorded, which stands.
+/// The names of those refs whose present commit was recorded by other work that stands.
 fn made_by_others(snapshot: &Snapshot<'_>, plan: &Plan, changes: &[RefChange]) -> Result<BTreeSet<String>> {
     let is_of_plan = |id: &DispatchId| {
         let mut going = plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches);
@@ -90,7 +91,7 @@ fn made_by_others(snapshot: &Snapshot<'_>, plan: &Plan, changes: &[RefChange]) -
     Ok(found)
 }
 
-/// The looks of the work that goes, of what a person or a script began: what this began is between them.
+/// The checkpoints around each work of the plan that a person or a script began: work that it began in turn lies between them.
 fn looks_of(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, plan: &Plan) -> Result<Vec<Looks>> {
     let work: Vec<Dispatch> = match &plan.cut.only {
         Some(only) => vec![dispatch::get(snapshot, only)?],
@@ -101,6 +102,7 @@ fn looks_of(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, plan: &Plan) -> 
         let place = ic_point::place_of(snapshot, &plan.run, work)?;
         let Some(before) = ic_point::checkpoint_at(snapshot, &plan.run, place.seq)? else { continue };
         let after = match work.finished_seq {
+            // The checkpoint of an end is recorded just before the event of the end.
             Some(end) => match record::of_event(snapshot, end - 1)? {
                 Some(look) => Some(look),
                 None => record::look_since(snapshot, &workspace.root, end)?,
@@ -120,7 +122,7 @@ struct RefChange {
 }
 
 impl RefChange {
-    /// Whether these refs have it as it was left.
+    /// Whether the ref is in `refs` what the work left it as.
     fn stays_in(&self, refs: &BTreeMap<String, String>) -> bool {
         refs.get(&self.name) == self.is.as_ref()
     }
@@ -149,7 +151,8 @@ fn refs_of(state: &GitState) -> BTreeMap<String, String> {
     refs
 }
 
-/// The tags that differ, and, where no ref goes back, the branches. What is checked out moves with commits, which are named by themselves.
+/// The tags that differ, and the branches where no ref is restored. The branch that is checked out moves with commits, which are named by
+/// themselves.
 fn refs_between(before: &GitState, after: &GitState, with_branches: bool) -> Vec<RefChange> {
     let (was, is) = (refs_of(before), refs_of(after));
     let names: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
@@ -157,6 +160,7 @@ fn refs_between(before: &GitState, after: &GitState, with_branches: bool) -> Vec
     for name in names {
         let (was, is) = (was.get(name).cloned(), is.get(name).cloned());
         let is_told = match name.strip_prefix(BRANCHES) {
+            // Both sides: a branch that was checked out at either of them moved with commits.
             Some(branch) => with_branches && !is_at(before, branch) && !is_at(after, branch),
             None => name.starts_with(TAGS),
         };
@@ -172,7 +176,7 @@ fn is_at(state: &GitState, branch: &str) -> bool {
     state.branch.as_ref().is_some_and(|at| String::from_utf8_lossy(&at.0) == branch)
 }
 
-/// What is to be said of entries of the stash that came or went. `now`: the commits of those that are there.
+/// A sentence for each entry of the stash that was added or removed. `now`: the commits of the entries that are there.
 fn stash_between(before: &GitState, after: &GitState, now: &[String]) -> Vec<String> {
     let is_there = |commit: &String| now.contains(commit);
     let made = after.stash.iter().filter(|one| !before.stash.contains(one) && is_there(&one.commit));

@@ -38,7 +38,7 @@ impl From<Driven> for Outcome {
     }
 }
 
-/// Errors: `not_on_server` where the record alone can be taken back.
+/// Errors: `not_on_server` where only the record can be rolled back.
 pub fn require_whole(kernel: &Kernel) -> Result<()> {
     kernel
         .ledger
@@ -48,8 +48,8 @@ pub fn require_whole(kernel: &Kernel) -> Result<()> {
 
 /// Takes a run back over several layers, or says what that would do.
 ///
-/// A refusal comes before anything is changed: `file_conflict`, `pivot`, `no_checkpoint`, `work_running`, `git_in_progress`, ..., and
-/// those of [`super::rollback`]. What fails later is in the steps: the run stays closed, and [`resume`] goes on.
+/// A refusal comes before anything is changed: `file_conflict`, `pivot`, `no_checkpoint`, `work_running`, `git_in_progress`, ..., and those
+/// of [`super::rollback`]. A later failure is recorded in the steps: the run stays closed, and [`resume`] continues.
 pub fn roll_back(
     kernel: &Kernel,
     settings: &Settings,
@@ -63,7 +63,7 @@ pub fn roll_back(
     if request.base.dry_run {
         return Ok(planned);
     }
-    // Asked once for both: a preview must not end otherwise than the deed.
+    // Refusals are looked for once for both: a preview must not end otherwise than the rollback itself.
     if let Some(refusal) = planned.refusals.drain(..).next() {
         return Err(refusal.error);
     }
@@ -72,6 +72,7 @@ pub fn roll_back(
     require_undisturbed(&saga)?;
     let id: RollbackId = kernel.context.new_id();
     let begun = fence(&saga, &id, planned, request)?;
+    // From here on the calling dispatch may itself be marked as rolled back, and must still finish this.
     kernel.accept_late();
     let seen = request.base.expect_plan.map(|_| &begun.parts);
     let drive = Drive { saga: &saga, id: &id, force: request.force, seen, turned: None, watch };
@@ -84,7 +85,7 @@ pub fn roll_back(
         true => LayeredStatus::RolledBack,
         false => LayeredStatus::RollingBack,
     };
-    // What was planned is said where the repository cannot be asked: the deed is done.
+    // Where the repository cannot be asked, the warnings of the plan are repeated: the rollback is done, and must not fail for them.
     let git_remains = if is_done {
         let found = git_remains::remaining(kernel, settings, &begun.rollback.plan, &outcome.parts, true);
         found.unwrap_or(begun.git_remains)
@@ -94,7 +95,7 @@ pub fn roll_back(
     Ok(LayeredRollback {
         rollback: Rollback { done: Some((id, outcome.remembered.seq)), ..begun.rollback },
         layers: begun.layers,
-        // What did not come to the tree still says what is to leave.
+        // A rollback that stopped before the tree still names the commits that are to leave.
         parts: Parts {
             commits: outcome.parts.commits.or(begun.parts.commits),
             own_commits: begun.parts.own_commits,
@@ -110,7 +111,7 @@ pub fn roll_back(
     })
 }
 
-/// Goes on with a rollback that stopped, or whose process died: the way that it went last, forward or back.
+/// Resumes a rollback that stopped, or whose process died, in the direction in which it last went.
 ///
 /// Errors: `work_running` while another process works on it, `nothing_to_resume`, `nothing_to_skip` when no step has failed that could be skipped,
 /// `compensation_not_found` for an effect that is not open.
@@ -131,7 +132,7 @@ pub fn resume(
         compensation::leave(&saga, request.skip_effects, reason, Some((&cut, &remembered.id)))?;
     }
     if !steps::course(&all).is_back() {
-        // What is decided now stays decided: another refusal may come after it, and its command need not repeat this one.
+        // A decision is kept with the journal: another refusal may come after it, and its command need not repeat this one.
         let decided = Choices::of(&remembered)?.with(request.force);
         if decided != Choices::of(&remembered)? {
             saga.write(|tx, _| table::decide(tx, &remembered, json!(decided)))?;
@@ -142,7 +143,7 @@ pub fn resume(
     drive.to_its_end(Some(sink)).map(Outcome::from)
 }
 
-/// Records that the step which failed is left as it is. Errors: `nothing_to_skip` if none did.
+/// Records that the step which failed is skipped. Errors: `nothing_to_skip` if none did.
 fn skip_step(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>) -> Result<()> {
     saga.write(|tx, now| {
         let all = steps::of_rollback(tx, &remembered.id)?;
@@ -153,9 +154,9 @@ fn skip_step(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>)
     })
 }
 
-/// The step that is left as it is. Errors: `nothing_to_skip` if none failed.
+/// The step that is skipped. Errors: `nothing_to_skip` if none failed.
 pub(super) fn to_skip<'s>(all: &'s [Step], remembered: &RollbackRecord) -> Result<&'s Step> {
-    // What was not tried yet is not passed over, and neither is the end.
+    // A step that was never tried cannot be skipped, and neither can the last one.
     let was_tried = |step: &&Step| {
         step.kind != StepKind::Settle && matches!(step.state, StepState::Failed | StepState::Running)
     };
@@ -165,7 +166,7 @@ pub(super) fn to_skip<'s>(all: &'s [Step], remembered: &RollbackRecord) -> Resul
     })
 }
 
-/// Errors: `interrupted` if somebody interrupts before the run is closed.
+/// Errors: `interrupted` if the user interrupts before the run is closed.
 pub(super) fn require_undisturbed(saga: &Saga<'_>) -> Result<()> {
     if !saga.is_interrupted() {
         return Ok(());
@@ -174,8 +175,8 @@ pub(super) fn require_undisturbed(saga: &Saga<'_>) -> Result<()> {
         .hint("call again"))
 }
 
-/// Takes over the run of an unfinished rollback, and ends what a dead process left running in it. What the reference names is looked
-/// up again once the run is ours: whoever had it before may have finished the rollback.
+/// Takes over the run of an unfinished rollback, and ends what a dead process left running in it. The reference is resolved again once the
+/// run is taken: the process that had it before may have finished the rollback.
 pub(super) fn take_unfinished<'k>(
     kernel: &'k Kernel,
     settings: &'k Settings,
@@ -194,16 +195,16 @@ pub(super) fn take_unfinished<'k>(
     Ok((saga, remembered, steps))
 }
 
-/// Whether a living process is at work on a rollback that is not finished: then nobody else goes on with it.
+/// Whether a living process executes a rollback that is not finished: then no other process may resume it.
 pub fn is_at_work(kernel: &Kernel, remembered: &RollbackRecord) -> bool {
     let store = kernel.store();
     !remembered.status.is_over() && OwnerLock::require_free(store, &remembered.run_id).is_err()
 }
 
-/// Closes the run and writes the journal, in one transaction, and returns what then is to be done.
+/// Closes the run and writes the journal, in one transaction, and returns what is to be done after that.
 ///
-/// A rollback never loses to an advance: what the run recorded while the tree was looked at is taken back too. Errors: `plan_changed`
-/// if the caller insists on a plan, or if the run was rolled back meanwhile; `pivot` as before.
+/// A rollback never loses to an advance: what the run recorded while the tree was captured is rolled back too. Errors: `plan_changed` if
+/// the caller insists on a plan, or if the run was rolled back by another call since; `pivot` as before.
 fn fence(
     saga: &Saga<'_>,
     id: &RollbackId,
@@ -212,7 +213,7 @@ fn fence(
 ) -> Result<LayeredRollback> {
     let LayeredRollback { rollback: before, layers, mut parts, .. } = planned;
     let (rollback, effects) = saga.write(|tx, now| {
-        // Planned again under the write lock: the run may have recorded more while the tree was looked at.
+        // Planned again under the write lock: the run may have recorded more while the tree was captured.
         let again = super::apply::planned_by_cut(saga.kernel, tx, &request.base)?;
         let again = straddling::add(tx, again, parts.lost.as_ref())?;
         let again = Rollback::planned(again, request.base.reason);
@@ -228,6 +229,7 @@ fn fence(
             return Err(Diagnosis::new(Code::PlanChanged, "The run changed while its rollback was planned. Nothing was changed.")
                 .hint("look at the new plan: --dry-run"));
         }
+        // Only effects can be refused here: files, git and rows are not asked about under the write lock, which other processes wait for.
         let fresh = Parts { effects, ..Parts::default() };
         if let Some(refusal) = refusals(&fresh, request, again.plan.point_of_one()).into_iter().next() {
             return Err(refusal.error);
@@ -249,10 +251,11 @@ fn fence(
         let state = parts.data.as_ref().and(saga.settings.state.as_ref());
         let choices = Choices::new(request.force, request.keep_theirs, request.mine, strategy, state);
         remembered[choices::KEY] = json!(choices);
+        // The row and its steps are committed before anything outside of the ledger changes, so that a crash leaves a rollback to resume.
         table::insert(tx, now, &whole.row(id, seq, &layers, &remembered))?;
         steps::insert(tx, now, id, &layers::kinds(&layers))?;
         match plan.cut.only {
-            // The others go on where they are once it is done: their epoch is still theirs.
+            // The other dispatches of the run continue where they are once it is done, so their epoch must not change.
             Some(_) => run::close_for_rollback(tx, now, &plan.run.id)?,
             None => run::fence(tx, now, &plan.run.id)?,
         }

@@ -1,7 +1,7 @@
 //! The layers that a rollback goes through, each with one step in its journal.
 //!
-//! A preview and the deed are one code: a layer that is given no owner of the run says what it would do, and changes nothing. Every layer
-//! can be gone through again after its process died: what is done already is left alone, and told of all the same.
+//! A preview and the rollback itself are one code: a layer that is given no owner of the run says what it would do, and changes nothing.
+//! Every layer can be executed again after its process died: what is done already is left alone, and reported anyway.
 
 mod effects;
 mod layer;
@@ -28,8 +28,8 @@ pub(super) fn of(kind: StepKind) -> &'static dyn Layer {
     }
 }
 
-/// The steps of a rollback over these layers, in the order of going forward: effects first, because the programs that undo them lie in the
-/// tree; the run last, because what it says must be so by then.
+/// The steps of a rollback over these layers, in the order of going forward. Effects come first, because the programs that undo them are in
+/// the tree. The run comes last, because its record must not say more than was done.
 pub(super) fn kinds(layers: &[Name]) -> Vec<StepKind> {
     let has = |kind: &StepKind| match kind {
         StepKind::Effects => layers.contains(&Name::Effects),

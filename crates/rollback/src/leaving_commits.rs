@@ -1,4 +1,4 @@
-//! Commits that leave their branches when git's state goes back, and whose work they are.
+//! Commits that leave their branches when git's state is restored, and whose work they are.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,16 +10,16 @@ use ic_dispatch::{Dispatch, code};
 use ic_phase::Run;
 use ic_store::Snapshot;
 
-/// A commit that is not on its branch any more when git's state is back. It stays below `refs/ic/rolled-back/`.
+/// A commit that is on no branch any longer when git's state is restored. It stays below `refs/ic/rolled-back/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeavingCommit {
-    /// Its id.
+    /// The full hash of the commit.
     pub sha: String,
     /// The work of this run that it was recorded for.
     pub dispatch: Option<Dispatch>,
     /// Who made it, what it says, and whether a remote has it; `None` if git does not say.
     pub described: Option<Described>,
-    /// The other run that recorded it, and whose record of it is not rolled back. Both did where both made the same commit.
+    /// The other run that recorded it, and whose record of it is not rolled back. Both runs recorded it where both made the same commit.
     pub other_run: Option<RunId>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn commits(
             .collect();
     let described = git::described(root, &plan.new_commits);
     let leaving = plan.new_commits.iter().zip(described).map(|(sha, described)| {
-        // What was recorded may be cut short.
+        // A commit may have been recorded by its first digits alone.
         let by = recorded.iter().find(|commit| sha.starts_with(&commit.sha));
         let dispatch = by.and_then(|commit| work.get(&commit.dispatch_id)).cloned();
         LeavingCommit { sha: sha.clone(), dispatch, described, other_run: of_others.get(sha).cloned() }

@@ -1,7 +1,7 @@
-//! The marks that a rollback leaves on what it covers: taken off, and set again.
+//! The marks that a rollback leaves on what it covers: removed, and set again.
 //!
-//! What one dispatch did may be undone, and then the run go back to before that undo: the dispatch's work stands again there. The undo is
-//! lifted as the run goes back, and made again if that itself is undone.
+//! Work of one dispatch may be undone, and the run then go back to before that undo: there the dispatch's work stands again. Its undo is
+//! lifted as the run goes back, and made again if that rollback itself is undone.
 
 use ic_base::{CompensationId, DispatchId, Result, RollbackId, Timestamp};
 use ic_dispatch::{cancel, cancel_by_phases, dispatch};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::covered::cut_of;
 use super::plan::Plan;
 
-/// Takes the marks off; returns how many of each kind.
+/// Removes the marks; returns the number of each kind.
 pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord) -> Result<Value> {
     let id = &remembered.id;
     arm_failed(tx, now, remembered)?;
@@ -31,8 +31,8 @@ pub(super) fn unmark(tx: &Transaction<'_>, now: Timestamp, remembered: &Rollback
     }))
 }
 
-/// Arms the effects again whose undo failed in a rollback that ends: they are as they were before it, and wait for no other try. Of one that was
-/// cut off nobody knows that.
+/// Arms again the effects whose undo failed in a rollback that ends: they have their former state, and wait for no other attempt. Not those
+/// whose undo was cut off, because it is not known how far it came.
 fn arm_failed(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord) -> Result<()> {
     let cut = cut_of(remembered)?;
     let is_of_this = |one: &Compensation| {
@@ -52,7 +52,7 @@ pub(super) fn marked_dispatches(remembered: &RollbackRecord) -> Vec<DispatchId> 
     listed(remembered, &["cancelled_dispatches", "marked_dispatches"])
 }
 
-/// The dispatches that ran until a rollback began, which called them off.
+/// The dispatches that ran until a rollback began, which cancelled them.
 pub(super) fn cancelled_dispatches(remembered: &RollbackRecord) -> Vec<DispatchId> {
     listed(remembered, &["cancelled_dispatches"])
 }
@@ -67,8 +67,8 @@ fn listed(remembered: &RollbackRecord, lists: &[&str]) -> Vec<DispatchId> {
         .collect()
 }
 
-/// Marks the dispatches of a plan, and calls off those that run. Their calls end with them: what a person does afterwards is none of
-/// theirs.
+/// Marks the dispatches of a plan, and cancels those that run. Their calls end with them: what a person does afterwards is not attributed
+/// to them.
 pub(super) fn call_off(
     tx: &Transaction<'_>,
     now: Timestamp,
@@ -80,7 +80,7 @@ pub(super) fn call_off(
     cancel_by_phases(tx, now, &plan.marked_dispatches, id, reason)
 }
 
-/// Lifts the undos of one dispatch each. The effects that they undid stay undone: nobody can make them again.
+/// Lifts the undos of one dispatch each. The effects that they undid stay undone, because no call can make them again.
 pub(super) fn off(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Result<()> {
     for id in ids {
         unmark(tx, now, &table::get(tx, id)?)?;
@@ -89,12 +89,12 @@ pub(super) fn off(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> R
     Ok(())
 }
 
-/// Makes them again: what they had marked is marked.
+/// Makes such undos again: marks what they had marked.
 pub(super) fn on(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Result<()> {
     for id in ids {
         let remembered = table::get(tx, id)?;
         if steps::is_in_part(&steps::of_rollback(tx, id)?) {
-            // It had marked nothing.
+            // An undo of only a part of the work had marked nothing.
             table::set_status(tx, now, id, RollbackStatus::Done)?;
             continue;
         }
@@ -113,7 +113,7 @@ pub(super) fn on(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Re
     Ok(())
 }
 
-/// Leaves as they are the effects that a rollback had left so: it stands again, and so does what was decided for it.
+/// Leaves again the effects that a rollback had left by decision: it stands again, and so does the decision.
 fn leave_again(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId) -> Result<()> {
     let steps = steps::of_rollback(tx, id)?;
     let told = steps.iter().filter(|step| step.kind == StepKind::Effects);

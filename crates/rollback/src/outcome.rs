@@ -1,4 +1,4 @@
-//! What a rollback is, planned or done, as the caller is told.
+//! What a rollback is, planned or done, as the caller receives it.
 
 use std::path::PathBuf;
 
@@ -19,20 +19,20 @@ use super::straddling::Lost;
 /// A rollback, done or only planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollback {
-    /// What it changes, as it was before.
+    /// What it changes, with the states before.
     pub plan: Plan,
     /// The hash of the plan.
     pub plan_hash: String,
-    /// Why.
+    /// The caller's reason, for the record.
     pub reason: Option<String>,
     /// Its id and its event; `None` for a dry run.
     pub done: Option<(RollbackId, Seq)>,
-    /// It was done by another one at the same time, which `done` names: nothing was left to change.
+    /// Whether another call did it at the same time, which `done` names: nothing was left to change.
     pub is_at_once: bool,
 }
 
 impl Rollback {
-    /// A plan that nothing is done of.
+    /// A plan of which nothing is done yet.
     pub(super) fn planned(plan: Plan, reason: Option<&str>) -> Self {
         let reason = reason.map(str::to_owned);
         Self { plan_hash: plan.hash(), plan, reason, done: None, is_at_once: false }
@@ -64,10 +64,10 @@ impl Rollback {
     }
 }
 
-/// The effects that are undone.
+/// The effects that are undone, and those that are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effects {
-    /// In the order of undoing.
+    /// Those that are undone, in the order of undoing.
     pub compensations: Vec<Compensation>,
     /// Those that are not undone.
     pub left: Vec<Compensation>,
@@ -78,30 +78,30 @@ pub struct Effects {
 /// What the layers outside of the ledger do, or did.
 #[derive(Debug, Default)]
 pub struct Parts {
-    /// Outside effects.
+    /// Effects outside of the project; `None` where the layer is not covered.
     pub effects: Option<Effects>,
-    /// Files and git's state.
+    /// Files and git's state; `None` where neither layer is covered.
     pub tree: Option<Report>,
     /// Files outside of the project that tool calls named.
     pub outside: Vec<OutsideChange>,
     /// Commits that leave their branches, newest first; `None` if git's state stays.
     pub commits: Option<Vec<LeavingCommit>>,
-    /// The commits of the dispatch that alone is undone, which stay where they are, newest first; `None` of any other rollback.
+    /// The commits of the dispatch that alone is undone, which stay on their branch, newest first; `None` of any other rollback.
     pub own_commits: Option<Vec<OwnCommit>>,
-    /// Rows of the application's tables.
+    /// Rows of the application's tables; `None` where the layer is not covered.
     pub data: Option<Data>,
-    /// What goes of work that began before the cut; `None` where neither files nor git's state do.
+    /// What is removed of work that began before the cut; `None` where neither files nor git's state are restored.
     pub(super) lost: Option<Lost>,
 }
 
 impl Parts {
-    /// Whether something is not as it was, and cannot be restored: it is named.
+    /// Whether something was not restored because it cannot be: it is named.
     pub fn is_partial(&self) -> bool {
         self.tree.as_ref().is_some_and(Report::is_partial)
             || self.outside.iter().any(OutsideChange::is_incomplete)
     }
 
-    /// Whether anything outside of the ledger would be changed, or is in the way of that.
+    /// Whether anything outside of the ledger would be changed, or blocks a change.
     pub(super) fn is_any(&self) -> bool {
         let effects = self.effects.as_ref();
         let is_tree = |tree: &Report| {
@@ -120,9 +120,9 @@ ic_base::words! {
     pub enum LayeredStatus {
         /// It was a dry run.
         Planned = "planned",
-        /// Everything is taken back.
+        /// Everything that was planned is undone.
         RolledBack = "rolled_back",
-        /// It is done, and something of the work that alone was to be undone stays in the tree.
+        /// It is done, and a part of the only work that was to be undone stays in the tree.
         RolledBackInPart = "rolled_back_in_part",
         /// A step failed; the rest waits.
         RollingBack = "rolling_back",
@@ -136,7 +136,7 @@ ic_base::words! {
 pub struct LayeredRollback {
     /// The workflow layer's plan, the hash of the whole, and its id once it is begun.
     pub rollback: Rollback,
-    /// The layers.
+    /// The layers that it covers, sorted.
     pub layers: Vec<Layer>,
     /// What is planned outside of the ledger.
     pub parts: Parts,
@@ -147,79 +147,79 @@ pub struct LayeredRollback {
     /// What the real call would answer instead of rolling back, with the same flags, and then, one after another, with each flag that decides
     /// the one before; only of a dry run.
     pub refusals: Vec<Refusal>,
-    /// What is to be said of rows that stay, though everything was to go back.
+    /// A warning about rows that stay, though everything was to go back.
     pub rows_stay: Option<Warning>,
-    /// What is to be said of git's state that stays, though everything was to go back.
+    /// A warning about git's state that stays, though everything was to go back.
     pub git_stays: Option<Warning>,
-    /// What the same prompts changed in other places, where it stays.
+    /// Warnings about what the same prompts changed in other places, where it stays.
     pub elsewhere: Vec<Warning>,
-    /// What the work did to tags, branches and the stash, where it stays.
+    /// Warnings about what the work did to tags, branches and the stash, where it stays.
     pub git_remains: Vec<Warning>,
 }
 
 impl LayeredRollback {
-    /// What stays, in addition to what the layers report.
+    /// The warnings about what stays, in addition to what the layers report.
     pub fn stays(&self) -> impl Iterator<Item = &Warning> {
         self.rows_stay.iter().chain(&self.git_stays).chain(&self.elsewhere).chain(&self.git_remains)
     }
 }
 
-/// Why the real call would be refused.
+/// A refusal that the real call would meet.
 #[derive(Debug)]
 pub struct Refusal {
-    /// What it would answer.
+    /// The error that the real call would answer.
     pub error: Diagnosis,
-    /// The flag that decides it; `None`: nobody can.
+    /// The flag that passes it; `None`: no flag does.
     pub flag: Option<&'static str>,
 }
 
 /// How far a rollback that was begun came.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The rollback.
+    /// Its row, read again at the end.
     pub remembered: RollbackRecord,
-    /// Its steps.
+    /// Its steps, in the order of going forward.
     pub steps: Vec<Step>,
-    /// What this call took back; nothing on the way back, of which the steps tell.
+    /// What this call undid. Empty for an undo or abort, which the steps describe.
     pub parts: Parts,
 }
 
-/// A rollback that was taken back, or as much of it as could be.
+/// A rollback that was undone or aborted, as far as it could be.
 #[derive(Debug)]
 pub struct Undone {
-    /// The rollback, as it is now.
+    /// Its row, read again at the end.
     pub remembered: RollbackRecord,
     /// Its steps; none of a rollback of the workflow layer alone.
     pub steps: Vec<Step>,
-    /// What was done about files and git's state, a report for each restore that was taken back, newest first.
+    /// What was done about files and git's state: a report for each restore that was undone, newest first.
     pub tree: Vec<Report>,
     /// Files outside of the project that tool calls named.
     pub outside: Vec<OutsideChange>,
-    /// The rows that are back.
+    /// The rows that are restored; `None` where none had been removed.
     pub data: Option<Data>,
     /// Effects that the rollback undid: they are not made again.
     pub effects: Vec<Compensation>,
-    /// The event; `None` where something could not be put back: a step says why.
+    /// The event that ended it; `None` where something could not be restored: a step says why.
     pub seq: Option<Seq>,
-    /// Which way it went, or would go: an undo, a rollback that is aborted, or one that stands because its undo is aborted.
+    /// The direction in which it went, or would go: an undo, a rollback that is aborted, or one that stands because its undo is aborted.
     pub course: Course,
-    /// It had been taken back before, and this is what was passed over then. The run stays where it is.
+    /// Whether it had been undone before, and this is what was skipped then. The run stays where it is.
     pub is_rest: bool,
-    /// Whether this is what would be: nothing was changed.
+    /// Whether this is only a preview: nothing was changed.
     pub is_dry_run: bool,
-    /// The hash of the plan of an undo that was only looked at, and that nothing refuses.
+    /// The hash of the plan of an undo that was only previewed, and that nothing refuses.
     pub plan_hash: Option<String>,
-    /// What the real call would answer instead; only of what was looked at.
+    /// What the real call would answer instead; only in a preview.
     pub refusals: Vec<Refusal>,
 }
 
 impl Undone {
-    /// As [`Parts::is_partial`].
+    /// Whether something was not restored, as [`Parts::is_partial`].
     pub fn is_partial(&self) -> bool {
         self.tree.iter().any(Report::is_partial) || self.outside.iter().any(OutsideChange::is_incomplete)
     }
 
-    /// The same, with what is to be said of a restore that was finished first.
+    /// The same, with the warning about a restore that was finished first.
     pub(super) fn after(mut self, settled: Option<Warning>) -> Self {
         if let Some(report) = self.tree.first_mut() {
             report.warnings.extend(settled);
@@ -231,26 +231,26 @@ impl Undone {
 /// What resuming a rollback would do.
 #[derive(Debug)]
 pub struct Resuming {
-    /// The rollback.
+    /// Its row, which is not changed.
     pub remembered: RollbackRecord,
-    /// Its steps.
+    /// Its steps, in the order of going forward.
     pub steps: Vec<Step>,
-    /// The effects that would be undone; `None`: that step is behind, or the way is back.
+    /// The effects that would be undone; `None`: that step is behind, or the direction is an undo or abort.
     pub effects: Option<Effects>,
     /// What would be done about files and git's state.
     pub tree: Vec<Report>,
     /// Commits that would leave their branches, newest first.
     pub commits: Vec<LeavingCommit>,
-    /// The rows that would go, or come back.
+    /// The rows that would be removed or restored.
     pub data: Option<Data>,
     /// What would stop it again.
     pub refusals: Vec<Refusal>,
 }
 
-/// What the layer takes back, or puts back.
+/// The rows that a rollback removes, or that its undo restores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data {
-    /// The application's database.
+    /// The file of the application's database.
     pub database: PathBuf,
     /// The rows that go, or went, by table.
     pub rows: Vec<(String, u64)>,

@@ -1,4 +1,4 @@
-//! What a rollback does with a file outside of the project, or would do.
+//! What a rollback does, or would do, with a file outside of the project.
 
 use std::path::PathBuf;
 
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 /// What is done with a file outside of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutsideChange {
-    /// Its path, absolute.
+    /// The absolute path of the file.
     pub path: PathBuf,
-    /// `create`, `modify` or `delete`.
+    /// What is done with it: `create`, `modify` or `delete`.
     pub action: &'static str,
-    /// Why it stays as it is; `None`: it changes.
+    /// Why it is left unchanged; `None`: it changes.
     pub left: Option<String>,
 }
 
 impl OutsideChange {
-    /// What names it in the hash of a plan.
+    /// What the hash of a plan has of it.
     pub(crate) fn named(&self) -> Value {
         json!([self.path.to_string_lossy(), self.action, self.left])
     }

@@ -1,4 +1,4 @@
-//! What one dispatch did to the tree: what differs between the looks at the tree from its start to its end, as far as it is its own
+//! What one dispatch did to the tree: the differences between the checkpoints from its start to its end, as far as they are its own
 //! ([`ic_session::attribution`]).
 
 mod branch;
@@ -31,10 +31,10 @@ pub(crate) use history::{made_again, put_back, undo_begun};
 use passed_over::Differences;
 use span::{WorkSpan, missing};
 
-/// Why a path is of several: each of them was in a call as it changed.
+/// The reason for a path that is shared by several: each of them was in a call as it changed.
 pub(super) const AT_ONCE: &str = "ran at the same time, and may have changed it";
 
-/// Why a path is unsure: a person may have changed it as well.
+/// The reason for a path that is unsure: a person may have changed it too.
 pub(super) const CUT_OFF: &str =
     "it changed in or after a tool call whose end was not told, so it may be yours";
 
@@ -42,22 +42,23 @@ pub(super) const CUT_OFF: &str =
 pub(super) struct OwnWork {
     /// The checkpoint that was taken as it began.
     pub(super) before: Checkpoint,
-    /// What it changed.
+    /// What it changed, with what others did to the same paths.
     pub(super) changes: Own,
-    /// The commits that were made meanwhile, newest first.
+    /// The commits that were made during the work or recorded for it, newest first.
     pub(super) commits: Vec<OwnCommit>,
 }
 
-/// What the undo of a dispatch has done to the tree when it comes to its files: what its effects changed.
+/// What the undo of a dispatch has done to the tree before it reaches its files: what its effects changed.
 #[derive(Default)]
 pub(super) struct Met {
-    /// The event of the look at the tree before them.
+    /// The event of the checkpoint before them.
     pub(super) since: Option<Seq>,
-    /// Oldest first.
+    /// What the effects changed, oldest first.
     pub(super) effects: Vec<TreeChanges>,
-    /// Of an undo that stands again because its own undo was aborted: the paths that this had put back. Nothing else is to go again.
+    /// For an undo that stands again because its own undo was aborted: the paths that this had restored. Nothing else is to be removed
+    /// again.
     pub(super) put_back: Option<BTreeSet<Vec<u8>>>,
-    /// What may be of the work or a person's counts as the work's.
+    /// Whether what may be a person's counts as the work's.
     pub(super) takes_unsure: bool,
 }
 
@@ -91,6 +92,7 @@ pub(super) fn of_dispatch(
         let since = Attribution::between(snapshot, &workspace.root, since, span.since)?;
         Ok((span, attribution, since, recorded))
     })?;
+    // Later changes of others are known only so that the undo can leave them; none of them is the work's.
     let (mut changes, by_others) = own_changes(workspace, (&attribution, &ids), &recorded)?;
     add_since(workspace, &mut changes, &since)?;
     for window in attribution.windows().chain(since.windows()) {
@@ -116,7 +118,7 @@ pub(super) fn of_dispatch(
         commits_of(workspace, recorded.clone(), &recorded, others)
     } else {
         let mut made = heads_between(workspace, &captures, 200)?;
-        // What other work recorded is not of this one, and nothing that it could revert.
+        // A commit that other work recorded is not this work's, and its revert is not offered.
         workspace.kernel.read(|snapshot| leave_recorded(snapshot, &mut made, &recorded))?;
         commits_of(workspace, made, &recorded, others)
     };
@@ -133,8 +135,8 @@ pub(super) fn of_dispatch(
     Ok(OwnWork { before, changes, commits })
 }
 
-/// What there is to be merged out of the tree so that the work of an undo comes back, and a tree with that work. `is_whole`: the undo was
-/// finished; `did`: what it did to the tree. `None`: nothing is to be merged, because there is nothing, or because a database is restored whole.
+/// What is to be merged into the tree so that the work of an undo comes back, and a tree with that work. `is_whole`: the undo was finished;
+/// `did`: what it did to the tree. `None`: nothing is to be merged, because nothing differs, or because a database is restored whole.
 pub(super) fn again(
     workspace: &Workspace<'_>,
     undo: &RollbackRecord,
@@ -158,7 +160,7 @@ pub(super) fn again(
         let is_rest = is_one_of_several(snapshot, undo)?;
         Ok(Some((span, attribution, left.map_or(undo.seq, |left| left.seq), recorded, is_rest)))
     })?;
-    // What is not kept any more cannot be told from others' work, as it cannot be undone again.
+    // If checkpoints are pruned, the work cannot be told from that of others, and it cannot be undone again.
     let Some((span, attribution, undone_at, recorded, is_rest)) = found else {
         return Ok(first.map(|first| (own, first)));
     };
@@ -173,7 +175,7 @@ pub(super) fn again(
     Ok((!own.is_empty()).then_some((own, target)))
 }
 
-/// What of the tree the effects of a rollback may have to do with.
+/// The paths of the tree that the effects of a rollback may have changed.
 pub(super) struct Reach {
     /// Of an undo of one dispatch, the paths that its work changed.
     paths: BTreeSet<Vec<u8>>,
@@ -189,7 +191,7 @@ impl Reach {
         };
         let (found, effects) = workspace.kernel.read(|snapshot| {
             let effects = compensation::list(snapshot, &undo.run_id)?;
-            // What is not kept any more cannot be told from others' work.
+            // Where checkpoints are pruned, the work cannot be told from that of others.
             let span = work.split_first();
             let span = span.and_then(|(id, below)| WorkSpan::of(snapshot, &workspace.root, id, below).ok());
             Ok((span.map(|span| span.attribution(snapshot, &workspace.root)).transpose()?, effects))
@@ -205,12 +207,12 @@ impl Reach {
         self.files.iter().map(|file| file.path.0.clone()).collect()
     }
 
-    /// Whether a path is of the work, or such a file.
+    /// Whether a path is of the work, or a file that its effects restore.
     pub(super) fn has(&self, path: &[u8]) -> bool {
         self.paths.contains(path) || self.files.iter().any(|file| file.path.0 == path)
     }
 
-    /// Whether this is such a file, and it is as it is restored.
+    /// Whether this is a file that effects restore, and it has the restored content.
     pub(super) fn is_restored(&self, path: &[u8], is: Option<&State>) -> bool {
         let is_as = |before: &Before| match (before, is) {
             (Before::Absent, None) => true,
@@ -246,7 +248,7 @@ fn recorded_by(snapshot: &Snapshot<'_>, ids: &[DispatchId]) -> Result<Vec<String
     Ok(recorded)
 }
 
-/// Whether another undo of the same work stands: each took out what the other had left, and brings back no more.
+/// Whether another undo of the same work stands: each removed what the other had left, so this one restores no more than that.
 fn is_one_of_several(snapshot: &Snapshot<'_>, undo: &RollbackRecord) -> Result<bool> {
     let is_other = |one: &RollbackRecord| {
         one.id != undo.id && one.status == RollbackStatus::Done && one.only() == undo.only()
@@ -254,8 +256,8 @@ fn is_one_of_several(snapshot: &Snapshot<'_>, undo: &RollbackRecord) -> Result<b
     Ok(table::of_run(snapshot, &undo.run_id)?.iter().any(is_other))
 }
 
-/// What differs between the looks at the tree, as far as it is of the work, and what commits of others have of it. Of work whose client tells
-/// of its calls each commit is on record: what else came was pulled, or others made it.
+/// The differences between the checkpoints that are of the work, and what commits of others have of them. The commits of work whose client
+/// reports calls are all on record: any other commit was pulled, or made by others.
 fn own_changes(
     workspace: &Workspace<'_>,
     (attribution, ids): (&Attribution, &[DispatchId]),
@@ -272,7 +274,7 @@ fn own_changes(
     Ok((changes_of(workspace, attribution, ids, &others)?, others))
 }
 
-/// What differs between the looks at the tree, as far as it is of the work.
+/// The differences between the checkpoints that are of the work.
 fn changes_of(
     workspace: &Workspace<'_>,
     attribution: &Attribution,
@@ -321,7 +323,7 @@ fn changes_of(
     Ok(changes)
 }
 
-/// Adds what others did to the paths of the work after its last look at the tree.
+/// Adds what others did to the paths of the work after its last checkpoint.
 fn add_since(workspace: &Workspace<'_>, changes: &mut Own, since: &Attribution) -> Result<()> {
     for window in since.windows() {
         let trees = (Some(&window.from.tree), Some(&window.to.tree));
@@ -335,14 +337,14 @@ fn add_since(workspace: &Workspace<'_>, changes: &mut Own, since: &Attribution) 
     Ok(())
 }
 
-/// Whether a change of these dispatches was undone; one of none is a person's. What work did before the cut of the rollback that covers it
-/// stands.
+/// Whether a change of these dispatches was undone; a change without a dispatch is a person's. Work from before the cut of the rollback
+/// that covers it stands.
 fn is_undone(window: &Window<'_>, owners: &[&Dispatch]) -> bool {
     let is_gone = |owner: &&Dispatch| owner.undone_from.is_some_and(|cut| window.is_after(cut));
     !owners.is_empty() && owners.iter().all(is_gone)
 }
 
-/// These dispatches, for people.
+/// The names of these dispatches, for people.
 fn names(others: &[&Dispatch]) -> String {
     let names = others.iter().map(|other| match &other.work.name {
         Some(name) => format!("{} ({})", ic_base::title(name), other.id.short()),

@@ -1,4 +1,4 @@
-//! What a rollback will do, named before it is done.
+//! What a rollback will do, listed before it is done.
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq};
 use ic_dispatch::{Dispatch, DispatchStatus, cancel, dispatch};
@@ -16,14 +16,14 @@ use sha2::{Digest, Sha256};
 
 use super::cut;
 
-/// Everything that a rollback over the workflow layer changes, as it is before.
+/// Everything that a rollback over the workflow layer changes, with the states before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// The run as it is.
+    /// The run, before the rollback.
     pub run: Run,
     /// The phase that it goes back to.
     pub to_phase: String,
-    /// Whether what was done in that phase is taken back too.
+    /// Whether what was done in that phase is rolled back too.
     pub include_target: bool,
     /// The point that it goes back to, by its reference; `None`: it goes back to the phase.
     pub point: Option<String>,
@@ -79,7 +79,7 @@ pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: Place) -> Result
     Ok(Plan { point: Some(place.reference), ..plan })
 }
 
-/// The words of a refusal for a place within a phase: no phase was named that another one could be named for.
+/// A refusal for a place within a phase gets another hint: the caller named no phase that could be replaced by another.
 fn at_the_end(run: &Run, place: &Place, error: Diagnosis) -> Diagnosis {
     if error.code() != Code::TerminalPhase {
         return error;
@@ -94,7 +94,7 @@ fn at_the_end(run: &Run, place: &Place, error: Diagnosis) -> Diagnosis {
     }
 }
 
-/// Plans to undo what one dispatch and its descendants did, and nothing else: the run stays where it is, and what others did since stays, too.
+/// Plans to undo what one dispatch and its descendants did, and nothing else. The run stays where it is, and so does what others did since.
 ///
 /// Errors: `point_taken_back` if it was rolled back already, `work_running` if it has not ended or a subagent of it is in the middle of a
 /// tool call, `run_not_active`, `rolling_back`.
@@ -134,7 +134,7 @@ pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatc
     }
     let descendants = dispatch::descendants(snapshot, &dispatch.id)?;
     for one in &descendants {
-        // What is between two calls is refused at its next one; in the middle of one it would write into what goes back.
+        // Work between two calls is refused at its next call; in the middle of one it would write into what is being undone.
         if one.rolled_back_by.is_none() && call::is_running(snapshot, &one.id)? {
             let named = one.work.name.as_deref().map_or_else(|| one.id.short().to_owned(), ic_base::title);
             return Err(Diagnosis::new(
@@ -191,7 +191,7 @@ fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
     undone_across(snapshot, &cut.run_id, cut.seq)
 }
 
-/// The undos of one dispatch each that stand, of work of the run from before an event, made after it. Oldest first.
+/// The undos of one dispatch each that stand, were made after the event `seq`, and undid work from before it. Oldest first.
 fn undone_across(snapshot: &Snapshot<'_>, run: &RunId, seq: Seq) -> Result<Vec<RollbackId>> {
     let is_across = |one: &RollbackRecord| {
         one.only().is_some() && one.status.stands() && one.cut_seq < seq && seq < one.seq
@@ -200,7 +200,8 @@ fn undone_across(snapshot: &Snapshot<'_>, run: &RunId, seq: Seq) -> Result<Vec<R
     Ok(all.into_iter().filter(is_across).map(|one| one.id).collect())
 }
 
-/// The newest undo of one dispatch that stands and that a way back to before this event of the run would lift, so that its work came back.
+/// The newest undo of one dispatch that stands and that a rollback to before this event of the run would lift, so that its work would come
+/// back.
 ///
 /// Errors: those of the store.
 pub fn undone_before(kernel: &Kernel, run: &RunId, seq: Seq) -> Result<Option<RollbackId>> {
@@ -208,7 +209,7 @@ pub fn undone_before(kernel: &Kernel, run: &RunId, seq: Seq) -> Result<Option<Ro
 }
 
 impl Plan {
-    /// The point that it goes back to, where the work after it can be undone alone: it has ended, and stands.
+    /// The point that it goes back to, where the work after that point can be undone alone: it has ended, and stands.
     pub fn point_of_one(&self) -> Option<&str> {
         let point = self.point.as_deref()?;
         let (_, id) = point.split_once(':')?;
@@ -240,22 +241,23 @@ impl Plan {
         Ok(self)
     }
 
-    /// The event after which alone the work of this dispatch is rolled back; `None`: all of it is.
+    /// The event after which work of this dispatch is rolled back; `None`: all of it is.
     pub fn undone_in_part_from(&self, dispatch: &Dispatch) -> Option<Seq> {
         self.straddling.contains(&dispatch.id).then_some(self.cut.seq)
     }
 
-    /// The epoch that the run will have: another one where the run goes back.
+    /// The epoch that the run will have: a new one where the run goes back.
     pub fn next_epoch(&self) -> i64 {
         self.run.epoch + i64::from(self.cut.only.is_none())
     }
 
-    /// Whether the run is completed as it is: a rollback makes it active again.
+    /// Whether the run is completed: a rollback makes it active again.
     pub fn reopens(&self) -> bool {
         self.run.status == RunStatus::Completed && self.cut.only.is_none()
     }
 
-    /// The phases that the run leaves, in chain order. Back to a point it leaves them too, but no record is covered for its phase alone.
+    /// The phases that the run leaves, in chain order. A run that goes back to a point leaves phases too, but no record is covered for its
+    /// phase alone.
     pub fn rolled_back_phases(&self) -> Vec<String> {
         match &self.point {
             Some(_) => self.run.chain.phases_after(&self.to_phase, &self.run.phase),
@@ -263,7 +265,7 @@ impl Plan {
         }
     }
 
-    /// The plan of a rollback that finds its run where it takes it. `cut`: of the one that took it there.
+    /// The plan of a rollback that finds its run at the target already. `cut`: that of the rollback that moved it there.
     pub(super) fn of_nothing(run: Run, cut: Seq) -> Self {
         let (run_id, to_phase) = (run.id.clone(), run.phase.clone());
         Self {
@@ -299,7 +301,7 @@ impl Plan {
         ic_events::hex(&Sha256::digest(self.to_json().to_string().as_bytes()).into())
     }
 
-    /// The plan as it is kept with the rollback: ids, with the states before.
+    /// The plan as the row of the rollback keeps it: ids, with the states before.
     pub fn to_json(&self) -> Value {
         let dispatches = |list: &[Dispatch]| -> Vec<Value> {
             list.iter().map(|d| json!([d.id.as_str(), d.status.as_str()])).collect()
@@ -325,7 +327,7 @@ impl Plan {
             "marked_agents": agents(&self.marked_agents),
             "skips": self.skips.iter().map(|s| s.seq).collect::<Vec<_>>(),
         });
-        // Only where there is one: the plan of a phase is the same whether it was named as a phase or as its point.
+        // A member only where there is a point: the plan of a phase has the same hash whether it was named as a phase or as its point.
         if let Some(point) = &self.point {
             plan["point"] = json!(point);
             plan[LEFT_PHASES] = json!(self.rolled_back_phases());
@@ -347,31 +349,31 @@ impl Plan {
     }
 }
 
-/// The key of the phases that a run leaves which goes back to a point: `rolled_back_phases` of a plan are those whose records it covers.
+/// The key of the phases that a run leaves which goes back to a point. `rolled_back_phases` of a plan are those whose records it covers.
 const LEFT_PHASES: &str = "left_phases";
 
-/// The phases that the run left, of a plan that [`Plan::to_json`] made.
+/// The phases that the run left, from a plan that [`Plan::to_json`] made.
 pub(super) fn left_phases(plan: &Value) -> &Value {
     plan.get(LEFT_PHASES).unwrap_or(&plan["rolled_back_phases"])
 }
 
-/// How many rows of each kind a rollback changes.
+/// The numbers of rows that a rollback changes, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Rolled-back phases.
+    /// Phases that the run leaves.
     pub phases: usize,
     /// Dispatches, cancelled or only marked.
     pub dispatches: usize,
-    /// Artifacts.
+    /// Artifacts that are marked.
     pub artifacts: usize,
     /// Agents, failed or only marked.
     pub agents: usize,
-    /// Skips.
+    /// Skips that are cleared.
     pub skips: usize,
 }
 
 impl Counts {
-    /// As an event tells them: the same keys for every set of layers.
+    /// The member `counts` of an event: the same keys for every set of layers.
     pub(super) fn to_json(self) -> Value {
         json!({
             "phases": self.phases,
@@ -382,7 +384,7 @@ impl Counts {
         })
     }
 
-    /// Those of a plan that [`Plan::to_json`] made.
+    /// The counts of a plan that [`Plan::to_json`] made.
     pub(super) fn of_json(plan: &Value) -> Self {
         let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
         Self {

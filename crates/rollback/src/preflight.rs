@@ -1,4 +1,4 @@
-//! What a rollback over several layers would do, and what refuses it: nothing is locked for long, nothing is written.
+//! What a rollback over several layers would do, and what refuses it. No lock is held for long, and nothing is written.
 
 use std::path::Path;
 
@@ -33,7 +33,8 @@ pub(super) fn plan(
         kernel.calling_dispatch(snapshot)?;
         super::apply::planned_by_cut(kernel, snapshot, &request.base)
     })?;
-    // Nobody says for whom sessions of agents in one tree write: what others may have changed is asked for.
+    // Agents of several sessions write in one tree without a record of whose work it is, so changes that others may have made are looked
+    // for.
     let of_session = kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &plan.run.id))?;
     let request = &LayeredRequest { beside_runs: request.beside_runs || of_session, ..request.clone() };
     OwnerLock::require_free(kernel.store(), &plan.run.id)?;
@@ -70,7 +71,7 @@ pub(super) fn plan(
     })
 }
 
-/// What each layer would take back, and what it refuses.
+/// What each layer would undo, and what it refuses.
 fn look(
     kernel: &Kernel,
     settings: &Settings,
@@ -90,14 +91,14 @@ fn look(
     }
     let mut parts = Parts::from(work);
     if let Some(tree) = &mut parts.tree {
-        // The rollback is refused as a whole, and says so in one place.
+        // The rollback is refused as a whole, and reports that in one place.
         tree.refusal = None;
         parts.lost = Some(Lost::of(kernel, settings, plan, (tree, parts.commits.as_deref()))?);
     }
     Ok((parts, refused))
 }
 
-/// What is said where files go back and the commits that have them do not.
+/// A warning where files are restored, and the commits that have them are not.
 fn git_stays(settings: &Settings, root: &Path) -> Option<Warning> {
     let has_git = ic_store::git_dirs(root).is_some();
     (has_git && !settings.checkpointing.include_git).then(|| Warning {
@@ -120,8 +121,8 @@ fn require_expected(rollback: &Rollback, expected: Option<&str>) -> Result<()> {
     .detail("plan_hash", rollback.plan_hash.as_str()))
 }
 
-/// Errors: `nothing_to_undo` where a run is back before a point already, and nothing of what was undone is there again: a rollback of nothing
-/// would stand in the way of a redo.
+/// Errors: `nothing_to_undo` where a run is back before a point already, and nothing of what was undone is there again. A rollback of
+/// nothing would block a redo.
 fn require_any(kernel: &Kernel, plan: &Plan, parts: &Parts) -> Result<()> {
     let is_in_record =
         plan.counts() != Counts::default() || !plan.reinstated.is_empty() || plan.run.phase != plan.to_phase;
@@ -141,8 +142,8 @@ fn require_any(kernel: &Kernel, plan: &Plan, parts: &Parts) -> Result<()> {
     .hint(format!("to bring back what was undone: ic rollback undo {by} --yes")))
 }
 
-/// Plans a part of a rollback. A preview notes a refusal that a flag decides, and shows what then would be; so it names all of them, where
-/// the deed ends at the first.
+/// Plans a part of a rollback. A preview notes a refusal that a flag passes, and then plans with that flag. So it names all refusals, where
+/// the real call ends at the first.
 fn decided<'r, T>(
     request: &LayeredRequest<'r>,
     refused: &mut Vec<Refusal>,
@@ -186,7 +187,7 @@ pub(super) fn hash(
     if !parts.outside.is_empty() {
         whole["outside"] = json!(parts.outside.iter().map(OutsideChange::named).collect::<Vec<_>>());
     }
-    // Only where something is decided: what was seen without a decision is no plan with one.
+    // A member only where a flag was given: a plan that was approved without the flag is not the plan with it.
     if force != Force::default() {
         whole["force"] = json!(force.flags());
     }

@@ -1,4 +1,4 @@
-//! What taking a rollback back, or giving one up, would do: nothing is changed or locked, and the run stays as it is.
+//! What an undo or abort of a rollback would do: nothing is changed or locked, and the run stays where it is.
 
 use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_journal::steps::{self, Course, Step, StepKind, StepState};
@@ -24,10 +24,10 @@ use super::undo::undoable_but_for;
 use super::undo_preconditions::{settled, undone_effects};
 use crate::compensation::{self, Saga};
 
-/// What [`super::undo`] would do now, and what would refuse it though that can be told.
+/// What [`super::undo`] would do now, and what would refuse it where a plan can be made in spite of that.
 ///
-/// Errors: those of `undo` that leave no plan, `plan_changed` among them. A restore of the tree that was interrupted is taken to be finished,
-/// as `undo` does first.
+/// Errors: those of `undo` that leave no plan, `plan_changed` among them. A restore of the tree that was interrupted counts as finished,
+/// because `undo` finishes it first.
 pub fn preview_undo(
     kernel: &Kernel,
     settings: &Settings,
@@ -39,7 +39,7 @@ pub fn preview_undo(
     Saga::require_free(kernel, &remembered.run_id)?;
     let mut planned = planned(kernel, settings, request, &remembered, watch)?;
     require_hash(request, &planned)?;
-    // There is no plan to insist on where it is refused.
+    // A plan that is refused has no hash: a caller must not approve it.
     planned.plan_hash = planned.plan_hash.filter(|_| planned.refusals.is_empty());
     Ok(planned)
 }
@@ -75,7 +75,7 @@ fn require_hash(request: &UndoRequest<'_>, planned: &Undone) -> Result<()> {
     }
 }
 
-/// What an undo of this rollback would do, also while a process has the run, and what refuses it.
+/// What an undo of this rollback would do, and what refuses it. Takes no lock: a process may have the run.
 fn planned(
     kernel: &Kernel,
     settings: &Settings,
@@ -89,7 +89,7 @@ fn planned(
         Ok((remembered, until, refusals, steps))
     })?;
     let is_rest = remembered.status.is_over() && until.is_none();
-    // What was passed over is put back too, but by an undo that is under way.
+    // A step that was skipped is undone too, except by an undo that has begun.
     let begins = until.is_some() || steps::course(&steps) == Course::Reapply;
     let is_left = |step: &Step| match step.state {
         StepState::Pending => false,
@@ -103,7 +103,7 @@ fn planned(
         not_made_again(snapshot, &remembered, settled(snapshot, &remembered)?.seq)
     })?;
     let left: Vec<&Step> = steps.iter().filter(|step| is_outside(step) && is_left(step)).collect();
-    // What was aborted was never settled; what was passed over then is put back as its course says.
+    // A rollback that was aborted was never settled; a step that was skipped then is undone in the direction of its journal.
     let course = if steps::course(&steps) == Course::Abort { Course::Abort } else { Course::Undo };
     let (Work { tree, outside, data, .. }, refused) =
         looked_at(kernel, settings, &remembered, (course, &left), Force::default(), watch)?;
@@ -126,7 +126,7 @@ fn planned(
     Ok(Undone { plan_hash: Some(hash(&undone, request.without_effects)), ..undone })
 }
 
-/// The effects that stay undone: what is a file comes back with the tree.
+/// The effects that stay undone. An effect that is a file comes back with the tree.
 fn not_made_again(
     snapshot: &Snapshot<'_>,
     remembered: &RollbackRecord,
@@ -153,10 +153,10 @@ fn hash(undone: &Undone, without_effects: bool) -> String {
     ic_events::hex(&Sha256::digest(whole.to_string().as_bytes()).into())
 }
 
-/// What [`super::abort`] would do now: put back what an unfinished rollback took, or make a rollback again whose undo is not finished.
+/// What [`super::abort`] would do now: restore what an unfinished rollback removed, or make a rollback again whose undo is not finished.
 ///
-/// Errors: those of `abort` that leave no plan, and what would stop it in its midst. A restore of the tree that was interrupted is taken to be
-/// finished, as `abort` does first.
+/// Errors: those of `abort` that leave no plan, and what would stop it in the middle. A restore of the tree that was interrupted counts as
+/// finished, because `abort` finishes it first.
 pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Undone> {
     let (remembered, steps) = kernel.read(|snapshot| {
         let remembered = unfinished(kernel, snapshot, reference)?;
@@ -167,7 +167,7 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
     Saga::require_free(kernel, &remembered.run_id)?;
     let now = steps::course(&steps);
     let is_left = |step: &Step| match now {
-        // What was passed over is decided anew by whoever turns round.
+        // A step that was skipped on the way forward is decided anew by the abort.
         Course::Forward => steps::may_have_changed(step, &steps),
         Course::Abort => !matches!(step.state, StepState::Pending | StepState::Skipped),
         Course::Undo => step.state != StepState::Done,
@@ -199,7 +199,7 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
     })
 }
 
-/// What [`super::resume`] would still do now, and what would stop it again: the deed stops there, and the look passes it.
+/// What [`super::resume`] would still do now, and what would stop it again. The real call stops there; the preview continues past it.
 ///
 /// Errors: those of `resume` that change nothing.
 pub fn preview_resume(
@@ -235,7 +235,7 @@ pub fn preview_resume(
         })?;
     }
     let looked = looked_at(kernel, settings, &remembered, (course, &left), request.force, watch);
-    // The deed begins all the same, and stops there.
+    // The real call would begin anyway, and stop there.
     let (mut work, mut refusals) =
         looked.unwrap_or_else(|error| (Work::default(), vec![Refusal { error, flag: None }]));
     if let Some(effects) = &mut work.effects {
@@ -251,7 +251,7 @@ pub fn preview_resume(
     Ok(Resuming { remembered, steps, effects, tree, commits, data, refusals })
 }
 
-/// What of a plan forward is no error of a look, and stops the deed.
+/// The refusals of a plan that a preview does not meet as errors, and that would stop the real call.
 fn would_stop(
     kernel: &Kernel,
     remembered: &RollbackRecord,
@@ -270,7 +270,7 @@ fn would_stop(
     Ok(left.map(refused_effects).into_iter().chain(files).collect())
 }
 
-/// What going through these steps would do, this way, and what refuses it in the tree or in rows. `decided`: what the caller passes.
+/// What these steps would do in this direction, and what refuses it in the tree or in rows. `decided`: the refusals that the caller passes.
 fn looked_at(
     kernel: &Kernel,
     settings: &Settings,
@@ -281,7 +281,7 @@ fn looked_at(
 ) -> Result<(Work, Vec<Refusal>)> {
     let covered = Covered::begun(kernel, remembered)?;
     let (mut work, mut refused) = (Work::default(), Vec::new());
-    // On the way back rows come before the tree, as in the deed.
+    // An undo or abort restores rows before the tree; the preview has the same order.
     let mut left = left.to_vec();
     if course.is_back() {
         left.reverse();
@@ -292,12 +292,13 @@ fn looked_at(
         loop {
             let mut site = Site { force, ..Site::to_look(kernel, settings, &covered, watch) };
             let Err(error) = layers::of(step.kind).go(&mut site, step, course, &mut work) else { break };
-            // What the deed would not pass is passed by a look: it shows the plan, and what refuses it. Whether all is its own is one question.
+            // A preview passes what the real call would not: it shows both the plan and the refusal. One flag is enough for all files,
+            // because whose they are is one question.
             let passed = Force::of_tree(error.code()).map(|by| Force { files: true, ..by.or(force) });
             let Some(passed) = passed.filter(|passed| *passed != force) else { return Err(error) };
             force = passed;
             work.tree.truncate(seen);
-            // On a way back no flag decides it.
+            // No flag decides a refusal of an undo or abort.
             let flag = Force::of_tree(error.code()).filter(|_| !course.is_back());
             refused.push(Refusal { error, flag: flag.and_then(|by| by.flags().first().copied()) });
         }

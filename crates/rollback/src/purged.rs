@@ -1,4 +1,4 @@
-//! What a rollback restores no more when it is undone: git's state, where its content was purged, or where an operation of git's was in progress.
+//! What an undo of a rollback cannot restore: git's state, where its content was purged, or where an operation of git's was in progress.
 
 use ic_base::{CheckpointId, Result};
 use ic_checkpoint::git;
@@ -13,25 +13,26 @@ use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
 use ic_worktree::{Settings, look_into_store};
 
-/// The files of before a rollback, where git's state of before cannot be restored.
+/// The files from before a rollback, where git's state from before cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilesAlone {
-    /// The checkpoint that has them.
+    /// The checkpoint with the files.
     pub checkpoint: CheckpointId,
     /// The operation of git's that was in progress; `None`: content was purged.
     pub operation: Option<String>,
 }
 
-/// The files of before, where git's state of before has content that was purged, or an operation in progress, of which no checkpoint has the
-/// notes: no command brings that state back, and an undo of the rollback, or of what it passed over, is refused. `None`: neither is in the way.
+/// The files from before, where git's state from before has content that was purged, or an operation in progress, whose notes no checkpoint
+/// has. No command restores that state, and an undo of the rollback, or of the steps that an undo skipped, is refused. `None`: neither
+/// blocks the undo.
 ///
-/// Nothing is written, and nothing is captured: whoever looks at a rollback does not wait for a look at the tree.
+/// Nothing is written, and nothing is captured: a caller that shows a rollback must not wait for a capture.
 pub fn files_alone(
     kernel: &Kernel,
     settings: &Settings,
     (remembered, all): (&RollbackRecord, &[Step]),
 ) -> Result<Option<FilesAlone>> {
-    // Of one that was undone only what it passed over is left to be brought back.
+    // Of a rollback that was undone, only the steps that were skipped can still be undone.
     let steps: Vec<&Step> =
         if remembered.status.stands() { all.iter().collect() } else { steps::not_put_back(remembered, all) };
     let ids: Vec<CheckpointId> = steps.into_iter().flat_map(safety_of).collect();

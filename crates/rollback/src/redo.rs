@@ -1,4 +1,4 @@
-//! What a person means who says "redo": the newest rollback or restore that stands.
+//! The newest rollback or restore that stands: what a person means by "redo".
 
 use ic_base::{Code, Diagnosis, Result, RollbackId, RunId};
 use ic_checkpoint::restore::journal;
@@ -13,7 +13,7 @@ use super::own_work;
 use super::request::UndoRequest;
 use super::undo::undoable;
 
-/// What is undone to bring back what was undone last.
+/// What is undone so that the last undone work comes back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Newest {
     /// A rollback of the run.
@@ -22,12 +22,12 @@ pub enum Newest {
     Restore,
 }
 
-/// Whose rollbacks are asked for.
+/// The runs whose rollbacks are meant.
 #[derive(Debug, Clone, Copy)]
 pub enum Whose<'r> {
-    /// Those of this run.
+    /// The rollbacks of this run.
     Run(&'r Run),
-    /// Those of this run, which nobody named: where it was made for a session, those of all such runs of this working tree.
+    /// Those of this run, which the caller did not name: where it was made for a session, those of all such runs of this working tree.
     Here(Option<&'r Run>),
 }
 
@@ -41,7 +41,7 @@ pub fn newest(kernel: &Kernel, whose: Whose<'_>) -> Result<Newest> {
         };
         table::require_finished(snapshot, &run.id)?;
         let is_of_session = (kernel.above.is_of_session)(snapshot, &run.id)?;
-        // In an agent's own shell its session is meant.
+        // In an agent's own shell, only its own session is meant.
         let is_any = is_of_session && matches!(whose, Whose::Here(_)) && kernel.own_run.is_none();
         let rollback = if is_any {
             of_sessions(kernel, snapshot)?
@@ -60,7 +60,7 @@ pub fn newest(kernel: &Kernel, whose: Whose<'_>) -> Result<Newest> {
     })
 }
 
-/// Who names a run means its own undos, also where another run was undone in the same tree since.
+/// A caller that names a run means its own undos, also where another run was undone in the same tree since.
 fn of_another(
     snapshot: &Snapshot<'_>,
     run: &Run,
@@ -85,13 +85,13 @@ fn of_sessions(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Rollba
     first_of_sessions(kernel, snapshot, |_| Ok(true))
 }
 
-/// The first of those, newest first, of which this is so.
+/// The newest of those that satisfies `is_meant`.
 fn first_of_sessions(
     kernel: &Kernel,
     snapshot: &Snapshot<'_>,
     is_meant: impl Fn(&RollbackRecord) -> Result<bool>,
 ) -> Result<Option<RollbackRecord>> {
-    // A person who undoes does not do that more often without a look.
+    // No person undoes more often than this without looking.
     const MOST: i64 = 100;
     for one in table::done(snapshot, MOST)? {
         let run = run::get(snapshot, &one.run_id)?;
@@ -108,7 +108,7 @@ pub fn older(kernel: &Kernel, refused: &RollbackId) -> Result<Option<RollbackId>
     kernel.read(|snapshot| {
         let refused = table::get(snapshot, refused)?;
         let found = first_of_sessions(kernel, snapshot, |one| {
-            // In an agent's own shell its session is meant.
+            // In an agent's own shell, only its own session is meant.
             let is_own = kernel.own_run.as_ref().is_none_or(|own| *own == one.run_id);
             let request = UndoRequest {
                 rollback: one.id.as_str(),
@@ -129,7 +129,7 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
     let mut restore = None;
     let mut is_covered = false;
     for one in journal::stacks(&restores).0.into_iter().rev() {
-        // What a redo merged back, beside later undos, is no undo; and what an undo restored stands no more once that came back.
+        // A restore by which a redo merged work back is no undo; and what an undo restored stands no longer once the work came back.
         let ended =
             [that_restored(snapshot, &one.target_id, false)?, that_left_effects(snapshot, &one.target_id)?];
         let mut is_redo = false;
@@ -148,15 +148,15 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
         Some(restore) => that_restored(snapshot, &restore.safety_id, true)?,
         None => None,
     };
-    // The last restore alone is undone by itself: where work was brought back since, that one is its restore.
+    // Only the last restore can be undone by itself: where work came back since, the last restore is that of the redo.
     restore = restore.filter(|_| !is_covered || by.is_some());
-    // An agent's own shell brings nothing back that was undone elsewhere.
+    // A redo in an agent's own shell restores nothing that was undone elsewhere.
     let is_elsewhere = |own: &RunId| by.as_ref().is_some_and(|by| by.run_id != *own);
     if kernel.own_run.as_ref().is_some_and(is_elsewhere) {
         return rollback.map(|rollback| Newest::Rollback(rollback.id)).ok_or_else(nothing);
     }
     match (rollback, restore, by) {
-        // The newest restore is part of a rollback: that is undone as a whole, whatever its run.
+        // The newest restore is part of a rollback: the rollback is undone as a whole, whatever its run.
         (Some(rollback), Some(_), Some(by)) if by.seq > rollback.seq => Ok(Newest::Rollback(by.id)),
         (None, Some(_), Some(by)) => Ok(Newest::Rollback(by.id)),
         (Some(rollback), Some(restore), None) if restore.seq < rollback.seq => {
@@ -164,7 +164,7 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
         }
         (_, Some(_), None) => Ok(Newest::Restore),
         (Some(rollback), ..) => Ok(Newest::Rollback(rollback.id)),
-        // One that was interrupted is finished, and taken back, like the others.
+        // An interrupted restore is finished first, and then undone like any other.
         (None, None, _) if journal::unfinished(snapshot, &kernel.project.root)?.is_some() => {
             Ok(Newest::Restore)
         }

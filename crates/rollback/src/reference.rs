@@ -1,4 +1,4 @@
-//! What a reference in a call on a rollback names: the rollback by its own id, or a run of which it is one.
+//! What a reference in a command about rollbacks names: a rollback by its id, or a run that has one.
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_phase::run::{self, Run};
@@ -8,7 +8,7 @@ use ic_journal::steps::{self, Step};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
 
-/// The rollback that is named, by its own id or by its run's (the newest of it), with its steps.
+/// The rollback that is named by its own id, or the newest one of a named run, with its steps.
 ///
 /// Errors: `rollback_not_found`, `invalid_reference`, `ambiguous_id`, `ambiguous_run`.
 pub fn named(kernel: &Kernel, reference: &str) -> Result<(RollbackRecord, Vec<Step>)> {
@@ -22,7 +22,7 @@ pub fn named(kernel: &Kernel, reference: &str) -> Result<(RollbackRecord, Vec<St
     })
 }
 
-/// The run whose rollback is named, also where it has none: what is to be said of that, the verb says. Errors: as [`named`].
+/// The run whose rollback is named, also where it has none: the command decides what to say then. Errors: as [`named`].
 pub fn run_of(kernel: &Kernel, reference: &str) -> Result<Run> {
     kernel.read(|snapshot| match table::resolve(snapshot, reference) {
         Ok(remembered) => run::get(snapshot, &remembered.run_id),
@@ -30,8 +30,8 @@ pub fn run_of(kernel: &Kernel, reference: &str) -> Result<Run> {
     })
 }
 
-/// The run that a reference names which names no rollback, and what is said where it has none. Errors: `missing` where it names
-/// no run either; whatever else keeps the lookup from an answer is told as it is, because "there is none" would be a guess.
+/// The run that a reference names which names no rollback, and the error where it has none. Errors: `missing` where it names no run either.
+/// Any other error of the lookup is returned unchanged, because "there is none" would be a guess.
 fn run_instead(
     kernel: &Kernel,
     snapshot: &Snapshot<'_>,
@@ -49,7 +49,7 @@ fn run_instead(
                 .detail("reference", reference);
             Ok((run, none))
         }
-        // These name a run and nothing else.
+        // These forms can name only a run.
         Err(error)
             if error.code() == Code::RunNotFound && (reference == "@" || reference.starts_with("scope:")) =>
         {
@@ -60,12 +60,12 @@ fn run_instead(
     }
 }
 
-/// Errors: `nothing_to_resume` where what the reference names has no rollback that is not finished, and those of a reference that names none.
+/// Errors: `nothing_to_resume` where the rollback or run that is named has nothing unfinished, and those of a reference that names neither.
 pub fn require_unfinished(kernel: &Kernel, reference: &str) -> Result<()> {
     kernel.read(|snapshot| unfinished(kernel, snapshot, reference)).map(|_| ())
 }
 
-/// The rollback that is named, by its own id or by its run's. Errors: `nothing_to_resume` if nothing of it is left to do.
+/// The unfinished rollback that is named, by its own id or by its run's. Errors: `nothing_to_resume` if nothing of it is left to do.
 pub(super) fn unfinished(
     kernel: &Kernel,
     snapshot: &Snapshot<'_>,

@@ -1,4 +1,4 @@
-//! What refuses a plan that could be carried out, and the flag that decides each.
+//! The refusals of a plan that could otherwise be carried out, and the flag that passes each.
 
 use ic_base::{Code, Diagnosis, shell_word};
 use serde_json::json;
@@ -22,14 +22,14 @@ pub(super) fn refusals(parts: &Parts, request: &LayeredRequest<'_>, point: Optio
     effects.into_iter().chain(pushed).chain(tree).collect()
 }
 
-/// The command that undoes alone the work to before which a point goes back: what others did is in nobody's way then.
+/// The command that undoes only the work before which a point lies: changes of others do not block that.
 pub fn command_alone(point: Option<&str>) -> Option<String> {
     let work =
         point.and_then(|point| ["dispatch:", "prompt:"].iter().find_map(|kind| point.strip_prefix(kind)));
     work.map(|work| format!("ic undo --dispatch {work} --yes"))
 }
 
-/// What a hint begins with: the way that forces nothing.
+/// The beginning of a hint: the command that needs no force.
 pub(super) fn alone_first(point: Option<&str>) -> String {
     let command = command_alone(point);
     command
@@ -37,7 +37,7 @@ pub(super) fn alone_first(point: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-/// Others may have what a remote has.
+/// A commit that a remote has may be used by others.
 fn refused_pushed(commits: &[LeavingCommit], point: Option<&str>) -> Option<Refusal> {
     let is_pushed = |commit: &&LeavingCommit| commit.described.as_ref().is_some_and(|one| one.is_pushed);
     let pushed: Vec<&LeavingCommit> = commits.iter().filter(is_pushed).collect();
@@ -52,7 +52,7 @@ fn refused_pushed(commits: &[LeavingCommit], point: Option<&str>) -> Option<Refu
         format!("The commit {short}{more} would leave its branch, and a remote has it. Nothing was changed."),
     )
     .hint(format!(
-        "{}leave git as it is: --layer=workflow,effects,files; --force-commits takes it off its branch here, and not there",
+        "{}leave git unchanged: --layer=workflow,effects,files; --force-commits takes it off its branch here, and not there",
         alone_first(point)
     ))
     .detail("commits", pushed.iter().map(|commit| json!({ "commit": commit.sha })).collect::<Vec<_>>());
@@ -93,7 +93,7 @@ fn refused_files(tree: &Report, to: To<'_>, point: Option<&str>) -> Refusal {
     if let To::Without(dispatch) = to
         && tree.plan.steps.is_empty()
     {
-        // Nothing of the work can be told from what others did: there is nothing that a flag could restore.
+        // Nothing of the work can be told from what others did, so there is nothing that a flag could restore.
         let error = ic_worktree::refused(tree).hint(format!(
             "leave these paths as they are (then the work does not count as undone): ic undo --dispatch {} --keep-theirs --yes; or undo it \
              with all that came after it: ic undo {} --dry-run",
@@ -107,7 +107,7 @@ fn refused_files(tree: &Report, to: To<'_>, point: Option<&str>) -> Refusal {
         if without.reason.contains(AT_ONCE) {
             return at_once(tree, dispatch, &without.path.0);
         }
-        // What has no place to come back into stays, whatever is decided.
+        // A file whose place is gone stays removed, whatever is decided.
         let error = ic_worktree::refused(tree).hint(format!(
             "undo first what stands in the way of {}, or undo it with all that came after it: ic undo {} --dry-run; --keep-theirs leaves \
              these paths as they are, and --force-files leaves only those that have no place to come back into",
@@ -124,12 +124,12 @@ fn refused_files(tree: &Report, to: To<'_>, point: Option<&str>) -> Refusal {
     Refusal { error, flag: Some("--force-files") }
 }
 
-/// The undo of one of several that worked at once waits for none of the others: each would be refused for the same path.
+/// The undo of one of several dispatches that worked at once need not wait for the others: each would be refused for the same path.
 fn at_once(tree: &Report, dispatch: &str, path: &[u8]) -> Refusal {
     let path = String::from_utf8_lossy(path);
     let id = shell_word(dispatch.strip_prefix("dispatch:").unwrap_or(dispatch));
     let error = ic_worktree::refused(tree).hint(format!(
-        "leave {path} as it is (then the work does not count as undone): ic undo --dispatch {id} --keep-theirs --yes; or undo what all of \
+        "leave {path} unchanged (then the work does not count as undone): ic undo --dispatch {id} --keep-theirs --yes; or undo what all of \
          them did to it, with all that came after this work: ic undo {} --force-files --dry-run",
         before(dispatch)
     ));

@@ -1,23 +1,23 @@
-//! What is asked of a rollback.
+//! What a caller asks of a rollback.
 
 use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::restore::Strategy;
 use ic_journal::{Force, Layer};
 use ic_worktree::Settings;
 
-/// Where a rollback goes.
+/// The target of a rollback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To<'a> {
     /// To where the run last left this phase.
     Phase {
-        /// The phase.
+        /// A phase of the run's chain.
         name: &'a str,
         /// Whether what was done in it is rolled back too.
         include_target: bool,
     },
     /// To a point, by its reference (`ic_ops::point`).
     Point(&'a str),
-    /// Nowhere: only what this dispatch did goes, whatever was done since.
+    /// Only what this dispatch did is undone, and the run does not move.
     Without(&'a str),
 }
 
@@ -27,27 +27,27 @@ pub(crate) fn before(dispatch: &str) -> String {
     shell_word(&format!("dispatch:{id}"))
 }
 
-/// What is to be rolled back.
+/// A rollback of the record, as the caller asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The run.
+    /// A reference to the run, as a person types it.
     pub run: &'a str,
-    /// Where it goes.
+    /// The target of the rollback.
     pub to: To<'a>,
-    /// Why.
+    /// The caller's reason, for the record.
     pub reason: Option<&'a str>,
-    /// Plan only; write nothing.
+    /// Only plan; write nothing.
     pub dry_run: bool,
     /// The hash of the plan that the caller approved.
     pub expect_plan: Option<&'a str>,
 }
 
-/// Which layers go back.
+/// The layers that are rolled back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layers<'a> {
-    /// All that mean anything: rows only where a state database is configured; of one dispatch alone its record, effects and files.
+    /// All that apply: rows only where a state database is configured; of one dispatch alone its record, effects and files.
     All,
-    /// These.
+    /// Exactly these layers, in any order.
     Only(&'a [Layer]),
 }
 
@@ -60,7 +60,7 @@ impl Layers<'_> {
         let is_of_one = matches!(to, To::Without(_));
         let goes = |layer: &Layer| match layer {
             Layer::Workflow | Layer::Effects | Layer::Files => true,
-            // What no checkpoint has is not claimed to go back.
+            // Git's state is included only where checkpoints have it.
             Layer::Git => !is_of_one && settings.checkpointing.include_git,
             Layer::Data => !is_of_one && settings.state.is_some(),
         };
@@ -85,13 +85,13 @@ impl Layers<'_> {
                 Code::NoCheckpoint,
                 "The state of git is in no checkpoint here: include-git is false in the configuration.",
             )
-            .hint(format!("leave it as it is: --layer={}", ic_journal::layer::all_but(chosen, Layer::Git))));
+            .hint(format!("leave it unchanged: --layer={}", ic_journal::layer::all_but(chosen, Layer::Git))));
         }
         ic_journal::layer::checked(chosen)
     }
 
-    /// What a restore restores where no run goes back, so that there is no record and no effect: files and git's state. `None`: what it
-    /// restores by itself.
+    /// The strategy of a restore where no run goes back, so that there is no record and no effect: files and git's state. `None`: what it
+    /// restores without a choice.
     ///
     /// Errors: `usage` where neither is named, and for rows, which it does not restore.
     pub fn of_restore(self) -> Result<Option<Strategy>> {
@@ -112,52 +112,52 @@ impl Layers<'_> {
         }
     }
 
-    /// Whether the run goes back with everything: what stays all the same is said then.
+    /// Whether everything is to go back: then what stays is warned about.
     pub(crate) fn is_everything(self, to: To<'_>) -> bool {
         self == Self::All && !matches!(to, To::Without(_))
     }
 }
 
-/// What is to be taken back, and how.
+/// A rollback over several layers, as the caller asks for it.
 #[derive(Debug, Clone)]
 pub struct LayeredRequest<'a> {
     /// The run, the phase, and what the caller expects.
     pub base: Request<'a>,
-    /// Which layers.
+    /// The layers that are rolled back.
     pub layers: Layers<'a>,
-    /// Which refusals the caller has decided to pass.
+    /// The refusals that the caller has decided to pass.
     pub force: Force,
-    /// Conflicts stay as they are.
+    /// Whether files that others changed too stay unchanged.
     pub keep_theirs: bool,
-    /// Only files that this run recorded.
+    /// Whether only files that this run recorded are restored.
     pub mine: bool,
-    /// What another run that was at work here meanwhile may have changed is asked for too, though nobody recorded whose it is.
+    /// Whether files that another run may have changed are checked too, though no record says whose they are.
     pub beside_runs: bool,
 }
 
-/// What is to be gone on with, and how.
+/// The resuming of a rollback, as the caller asks for it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ResumeRequest<'a> {
     /// The rollback, or its run.
     pub rollback: &'a str,
-    /// The step that failed is passed over.
+    /// Whether the step that failed is skipped.
     pub skip_step: bool,
-    /// The effects of these steps stay as they are.
+    /// The steps whose effects are left.
     pub skip_effects: &'a [String],
     /// Why they are left.
     pub reason: Option<&'a str>,
-    /// Which refusals the caller has decided to pass, beside those decided when it was begun.
+    /// The refusals that the caller passes, in addition to those that were passed when the rollback began.
     pub force: Force,
 }
 
-/// What is to be undone, and how.
+/// The undo of a rollback, as the caller asks for it.
 #[derive(Debug, Clone, Copy)]
 pub struct UndoRequest<'a> {
-    /// The rollback, or its run: then the newest of it.
+    /// The rollback, or its run: then its newest rollback.
     pub rollback: &'a str,
-    /// Everything else is taken back, though effects that it undid cannot be made again.
+    /// Whether the rest is undone though effects that the rollback undid cannot be made again.
     pub without_effects: bool,
-    /// Why.
+    /// The caller's reason, for the record.
     pub reason: Option<&'a str>,
     /// The hash of the plan that the caller approved.
     pub expect_plan: Option<&'a str>,

@@ -1,7 +1,7 @@
-//! Work that began before the cut and did something after it: it is covered where that goes, and what it did before stays.
+//! Work that began before the cut and did something after it. It is covered where that is undone; what it did before the cut stays.
 //!
-//! What goes is known by what was recorded (`dispatch record`, hooks) and by the looks at the tree after the cut. Work that tells nothing and was
-//! under way while a path changed that goes may have changed it: a gate must not count what may be gone.
+//! What is undone is known from records (`dispatch record`, hooks) and from checkpoints after the cut. Work that reports nothing may have
+//! changed a path that changed while it ran: a gate must not count work that may be gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +19,14 @@ use ic_worktree::{Report, Settings, Workspace};
 use super::leaving_commits::LeavingCommit;
 use super::plan::Plan;
 
-/// What a rollback of the tree takes.
+/// What a rollback of the tree removes.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
-    /// The paths that files have which go back.
+    /// The paths of files that are restored.
     paths: BTreeSet<Vec<u8>>,
     /// The commits that leave their branches.
     commits: Vec<String>,
-    /// Work that may have changed some of them, as the looks at the tree tell.
+    /// Work that may have changed some of them, by what checkpoints show.
     seen: BTreeSet<DispatchId>,
 }
 
@@ -47,7 +47,8 @@ pub(super) fn add(snapshot: &Snapshot<'_>, plan: Plan, lost: Option<&Lost>) -> R
     with(snapshot, plan, ids)
 }
 
-/// Adds to a plan of the record alone what recorded commits or files after its cut: the layer `code` names those as what is to be reverted.
+/// Adds to a plan of the record alone the work that recorded commits or files after its cut: the layer `code` lists those as what is to be
+/// reverted.
 pub(super) fn recorded(snapshot: &Snapshot<'_>, plan: Plan) -> Result<Plan> {
     if plan.cut.only.is_some() {
         return Ok(plan);
@@ -71,7 +72,7 @@ fn with(snapshot: &Snapshot<'_>, plan: Plan, ids: BTreeSet<DispatchId>) -> Resul
     plan.with_straddling(snapshot, straddling)
 }
 
-/// Whether work stands that the cut alone does not cover.
+/// Whether this is work of the run that stands and that the cut alone does not cover.
 fn is_straddling(plan: &Plan, work: &Dispatch) -> bool {
     let cut = &plan.cut;
     cut.only.is_none()
@@ -81,7 +82,7 @@ fn is_straddling(plan: &Plan, work: &Dispatch) -> bool {
 }
 
 impl Lost {
-    /// What goes, with the work that the looks at the tree tell of. `tree`: what the rollback does about it, and which commits leave.
+    /// What is removed, with the work that checkpoints show. `tree`: what the rollback does about it, and which commits leave.
     pub(super) fn of(
         kernel: &Kernel,
         settings: &Settings,
@@ -114,12 +115,12 @@ impl Lost {
     }
 }
 
-/// The looks at a tree since the cut, and the work that was under way.
+/// The checkpoints of a tree since the cut, and the work that ran between them.
 struct Looked {
     attribution: Attribution,
     /// Work that the cut alone does not cover.
     straddling: BTreeSet<DispatchId>,
-    /// Whose each path is that was recorded.
+    /// The dispatches that recorded each path.
     recorded: BTreeMap<Vec<u8>, BTreeSet<DispatchId>>,
 }
 
@@ -137,7 +138,7 @@ impl Looked {
         Ok(Some(Self { attribution, straddling, recorded }))
     }
 
-    /// The work that may have changed one of these paths between two looks.
+    /// The work that may have changed one of these paths between two checkpoints.
     fn by_paths(&self, workspace: &Workspace<'_>, paths: &BTreeSet<Vec<u8>>) -> Result<BTreeSet<DispatchId>> {
         let mut seen = BTreeSet::new();
         for window in self.attribution.windows().filter(|window| window.from.tree != window.to.tree) {
@@ -155,7 +156,7 @@ impl Looked {
         Ok(seen)
     }
 
-    /// The work that may have changed what is not as the newest look has it.
+    /// The work that may have changed what differs from the newest checkpoint.
     fn since_the_newest(&self, workspace: &Workspace<'_>, steps: &[Step]) -> Result<BTreeSet<DispatchId>> {
         let mut seen = BTreeSet::new();
         let Some(newest) = self.attribution.looks.last() else { return Ok(seen) };
@@ -170,7 +171,7 @@ impl Looked {
         Ok(seen)
     }
 
-    /// The work that was under way while git's state changed; where no look shows that, what is under way now.
+    /// The work that ran while git's state changed; where no checkpoint shows that, the work that runs now.
     fn by_git(&self) -> BTreeSet<DispatchId> {
         let moved = self.attribution.windows().filter(|window| !window.to.has_git_as(window.from));
         let mut seen: BTreeSet<DispatchId> = moved.flat_map(|window| self.owners(&window, b"")).collect();
@@ -181,7 +182,7 @@ impl Looked {
         seen
     }
 
-    /// Those of the straddling work that may have changed a path in a window. Of several, those that recorded the path did.
+    /// Those of the straddling work that may have changed a path in a window. If some of them recorded the path, only those.
     fn owners(&self, window: &Window<'_>, path: &[u8]) -> Vec<DispatchId> {
         let owners = window.owners(path);
         let has_recorded =

@@ -1,8 +1,7 @@
-//! Turning a rollback round: undoing one that is done, aborting one that stopped half way, and aborting such an undo.
+//! Changing the direction of a rollback: undoing one that is done, aborting one that stopped half way, and aborting such an undo.
 //!
-//! What was marked counts again, and tree and rows are as they were before. No dispatch and no agent is revived, and effects that
-//! were undone are not made again: both are named. What refuses it is found before the run is closed for it; the way itself is
-//! [`super::execute`].
+//! What was marked counts again, and tree and rows are as they were before. No dispatch and no agent is revived, and effects that were
+//! undone are not made again: both are named. Refusals are found before the run is closed; the steps are executed by [`super::execute`].
 
 use ic_base::{Code, Result, Seq};
 use ic_events::{EventType, NewEvent};
@@ -27,11 +26,11 @@ use super::request::UndoRequest;
 use super::undo_preconditions::{require_done, require_no_effects, require_quiet, settled, undone_effects};
 use crate::compensation::{Saga, Sink};
 
-/// Undoes a rollback that is done, when nothing but reads and late reports happened in its run since and the tree is as the
-/// rollback left it; or resumes an undo that was begun, or makes what one had skipped.
+/// Undoes a rollback that is done, if only reads and late reports happened in its run since and the tree is as the rollback left it.
+/// Resumes an undo that was begun, or undoes the steps that an earlier undo skipped.
 ///
-/// Meanwhile the run is closed, unless the workflow layer alone is undone. Errors: `run_changed`, naming what happened since, `file_conflict`,
-/// effects that ran, unless `without_effects`; `work_running`; `plan_changed`; `rollback_not_found`: nothing is changed.
+/// During this the run is closed, unless only the workflow layer is undone. Errors: `run_changed`, naming what happened since,
+/// `file_conflict`, effects that ran, unless `without_effects`; `work_running`; `plan_changed`; `rollback_not_found`: nothing is changed.
 pub fn undo(
     kernel: &Kernel,
     settings: &Settings,
@@ -43,16 +42,16 @@ pub fn undo(
     require_expected(kernel, settings, request, &remembered, watch)?;
     let mut saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
     saga.interrupted = watch.interrupted.clone();
-    // Whoever had the run before may have undone it already.
+    // The process that had the run before may have undone it already.
     let (remembered, until) = kernel.read(|snapshot| undoable(snapshot, request, remembered.id.as_str()))?;
-    // Once more, now that nobody else moves the run.
+    // Checked again, now that no other process can move the run.
     require_expected(kernel, settings, request, &remembered, watch)?;
     let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
     let Some(until) = until else {
         if remembered.status.is_over() {
             return make_skipped(&saga, &remembered, request.reason, watch);
         }
-        // An undo that was aborted, and whose abort did not come to its end, is an undo again.
+        // An undo that was aborted becomes an undo again, if that abort did not end.
         if steps::course(&all) == Course::Reapply {
             turn(&saga, &remembered, Course::Undo, None, |_| Ok(()))?;
         }
@@ -69,9 +68,9 @@ pub fn undo(
     drive_back(&saga, &remembered, Course::Undo, Some(&turned), watch).map(|undone| undone.after(settled))
 }
 
-/// The rollback that is named, and the event that settled it if nothing of the way back was gone yet.
+/// The rollback that is named, and the event that settled it, unless its undo has begun already.
 ///
-/// Errors: whatever the ledger says against taking it back.
+/// Errors: what the ledger says against an undo.
 pub(super) fn undoable(
     snapshot: &Snapshot<'_>,
     request: &UndoRequest<'_>,
@@ -81,7 +80,7 @@ pub(super) fn undoable(
     refused.into_iter().next().map_or(Ok((remembered, until)), |refusal| Err(refusal.error))
 }
 
-/// As [`undoable`], with what the ledger says against it where it can be said all the same what taking it back would do.
+/// As [`undoable`], but returns the refusals of the ledger where the effect of an undo can be shown in spite of them.
 pub(super) fn undoable_but_for(
     snapshot: &Snapshot<'_>,
     request: &UndoRequest<'_>,
@@ -110,8 +109,8 @@ pub(super) fn undoable_but_for(
     Ok((remembered, Some(until), refused))
 }
 
-/// Whether a rollback that is done can be undone, as far as the ledger says, and with which flag: whether what its effects undid has to stay
-/// (`--without-effects`). `None`: it cannot be, or nothing of it is left to be. The tree is not looked at.
+/// Whether a rollback that is done can be undone, as far as the ledger says, and with which flag: `true` if effects that it undid have to
+/// stay undone (`--without-effects`). `None`: it cannot be undone, or nothing of it is left. The tree is not checked.
 pub fn way_back(kernel: &Kernel, remembered: &RollbackRecord) -> Option<bool> {
     if remembered.status != RollbackStatus::Done {
         return None;
@@ -123,8 +122,8 @@ pub fn way_back(kernel: &Kernel, remembered: &RollbackRecord) -> Option<bool> {
     refused.iter().all(is_of_effects).then_some(!refused.is_empty())
 }
 
-/// Aborts what is not finished. A rollback: what it had changed is as before, and the run is active where it was. The undo of a
-/// rollback: the rollback stands, and what the undo had put back goes again.
+/// Aborts an unfinished rollback: what it had changed is restored, and the run is active where it was. Or aborts the undo of a rollback:
+/// the rollback stands, and what the undo had restored is removed again.
 ///
 /// Errors: `work_running` while another process works on it, `nothing_to_resume`, `file_conflict` when others changed
 /// what it had changed: nothing is changed.
@@ -188,7 +187,7 @@ impl Undone {
     }
 }
 
-/// Goes a way back that was begun to its end.
+/// Executes an undo or abort that was begun until it ends or stops.
 fn drive_back(
     saga: &Saga<'_>,
     remembered: &RollbackRecord,
@@ -196,7 +195,7 @@ fn drive_back(
     turned: Option<&Turned>,
     watch: &Watch,
 ) -> Result<Undone> {
-    // Once it is at its end nothing says any more which effects were covered.
+    // Asked now: after the end the journal no longer says which effects were covered.
     let effects = effects_undone(saga, remembered, course)?;
     let drive = Drive { saga, id: &remembered.id, force: Force::default(), seen: None, turned, watch };
     let driven = drive.to_its_end(None).map_err(|error| {
@@ -215,7 +214,7 @@ fn effects_undone(saga: &Saga<'_>, remembered: &RollbackRecord, course: Course) 
     })
 }
 
-/// Records that a rollback turns round; returns what it was. The run is closed from now on.
+/// Records that a rollback changes its direction; returns its state before. The run is closed from now on.
 ///
 /// Errors: those of `check`, which looks at the run in the same transaction: nothing is changed.
 fn turn(
@@ -232,13 +231,13 @@ fn turn(
     };
     let before = saga.write(|tx, now| {
         check(tx)?;
-        // What the end needs is known before anything outside of the ledger is changed.
+        // A status that the end needs must be readable before anything outside of the ledger is changed.
         choices::run_status(remembered)?;
         let begun = NewEvent { reason, ..event_back(tx, remembered, event_type, course)? };
         ic_events::append(tx, now, &begun)?;
         let before = steps::of_rollback(tx, id)?;
         for step in before.iter().filter(|step| is_outside(step) && steps::may_have_changed(step, &before)) {
-            // Whatever came of it, there may be something to be put back.
+            // Whatever came of the step, there may be something to restore.
             steps::set(tx, now, id, step.ord, Happening::TurnsBack, None)?;
         }
         steps::set_course(tx, now, id, &before, course)?;
@@ -249,7 +248,7 @@ fn turn(
     Ok(Turned { status: remembered.status, steps: before })
 }
 
-/// Records that the undo of a rollback is aborted: what is left goes forward again.
+/// Records that the undo of a rollback is aborted: the steps that are left go forward again.
 fn abort_undo(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>) -> Result<()> {
     let id = &remembered.id;
     saga.write(|tx, now| {
@@ -281,9 +280,9 @@ fn undo_record(
     Ok(Undone::of(driven(saga, remembered, work)?, Course::Undo, effects))
 }
 
-/// Makes what was skipped when the rollback was undone. The run stays as it is.
+/// Undoes the steps that were skipped when the rollback was undone. The run stays where it is.
 ///
-/// Errors: whatever refuses a step; those before it are made, and the same call makes the others.
+/// Errors: those of a step; the steps before it are done, and the same call does the others.
 fn make_skipped(
     saga: &Saga<'_>,
     remembered: &RollbackRecord,

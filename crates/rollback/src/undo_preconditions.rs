@@ -1,4 +1,4 @@
-//! What stands against taking a rollback back that is done: whatever its run did since.
+//! What refuses the undo of a rollback that is done: what its run did since.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -38,7 +38,7 @@ pub(super) fn require_done(remembered: &RollbackRecord) -> Result<()> {
     .hint(hint))
 }
 
-/// Errors: `effects_undone` if a rollback undid effects, which nobody can make again.
+/// Errors: `effects_undone` if a rollback undid effects, which no call can make again.
 pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
     let steps: Vec<&str> =
         effects.iter().filter(|effect| !effect.goes_with_tree()).map(|effect| effect.step.as_str()).collect();
@@ -53,8 +53,8 @@ pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
     .detail("steps", steps))
 }
 
-/// The event with which a rollback took the run back. Errors: `not_undoable` for one that a program's own tasks made: what
-/// undid their effects are functions of that program.
+/// The event with which a rollback moved the run. Errors: `not_undoable` for a rollback that a program's own tasks made: what undid their
+/// effects are functions of that program.
 pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<Event> {
     let mut settled = None;
     ic_events::each_since(snapshot, Some(&remembered.run_id), remembered.seq - 1, i64::MAX, |event| {
@@ -86,12 +86,12 @@ fn is_about(event: &Event, id: &str) -> bool {
         || event.payload.as_deref().and_then(table::named_in).is_some_and(|named| named == id)
 }
 
-/// The work that rollbacks ended, by their plans. The event of each names its rollback in its payload, which a redaction takes out;
-/// what an undo may do must not hang on that.
+/// The work that rollbacks ended, by their plans. The event of each end names its rollback in its payload, which a redaction removes;
+/// whether an undo is allowed must not depend on that.
 struct Ended(Vec<(Seq, EventType, String)>);
 
 impl Ended {
-    /// Of those that began at `since` or later: the others ended their work before it.
+    /// The work that those rollbacks ended that began at `since` or later: the others ended their work before it.
     fn of(rollbacks: &[&RollbackRecord], since: Seq) -> Self {
         const LISTS: [(&str, EventType); 2] = [
             ("cancelled_dispatches", EventType::DispatchCancelled),
@@ -105,8 +105,8 @@ impl Ended {
         Self(begun.flat_map(|one| LISTS.into_iter().flat_map(|list| of_one(one, list))).collect())
     }
 
-    /// Whether a redacted event is the end that one of them made. Each made one, and first: later ends of the same work, after an
-    /// undo, are of others.
+    /// Whether a redacted event is the end that one of them made. Each made one, and first: later ends of the same work, after an undo,
+    /// belong to other rollbacks.
     fn take(&mut self, event: &Event) -> bool {
         let is_it = |(since, event_type, id): &(Seq, EventType, String)| {
             *since <= event.seq
@@ -127,8 +127,8 @@ fn type_of(event: &Event) -> Result<EventType> {
     })
 }
 
-/// Errors: `run_changed` if anything but late reports, checkpoints and prompts that did nothing happened in the run since `seq`. Another rollback, and what
-/// it did, counts as nothing once it was taken back itself.
+/// Errors: `run_changed` if anything but late reports, checkpoints and prompts that did nothing happened in the run since `seq`. Another
+/// rollback, and what it did, does not count once it was undone itself.
 pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, seq: Seq) -> Result<()> {
     const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAborted];
     if remembered.only().is_some() {
@@ -139,7 +139,7 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
         others.iter().filter(|other| !other.status.stands() || other.id == remembered.id).collect();
     let mut ended = Ended::of(&gone, seq);
     let (mut loud, mut is_inside) = (None, false);
-    // The end of a session moves the run that was made for it, and nobody works there: the client was closed.
+    // The end of a session moves the run that was made for it, though no work was done: only the client was closed.
     let is_of_session = ic_session::is_own_run(snapshot, &remembered.run_id)?;
     ic_events::each_since(snapshot, Some(&remembered.run_id), seq, i64::MAX, |event| {
         let is_end = ended.take(&event);
@@ -149,7 +149,7 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
         } else if is_of_gone && ENDS.iter().any(|end| event.event_type == end.as_str()) {
             is_inside = false;
         }
-        // The run was closed meanwhile: nobody else undid effects.
+        // The run was closed during that rollback, so nothing else undid effects.
         let is_its_effect = is_inside && event.source == "compensation";
         let is_loud = || -> Result<bool> {
             let is_end = event.event_type == EventType::Advance.as_str() && is_of_session;
@@ -170,7 +170,7 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
     .detail("seq", event.seq))
 }
 
-/// What one dispatch did comes back whatever others did since, as long as the run did not go back itself since, and is as open as it was.
+/// What one dispatch did comes back whatever others did since. The run itself must not have gone back since, and must be as open as it was.
 ///
 /// Errors: `run_changed`, naming the rollback that is in the way, or the status of the run.
 fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<()> {
@@ -190,7 +190,7 @@ fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Re
         .hint(format!("undo that first: ic rollback {verb} {} --yes", later.id.short())));
     }
     let (before, now) = (choices::run_status(remembered)?, run::get(snapshot, &remembered.run_id)?.status);
-    // A session's run is completed as its client is closed, which changes nothing of the work.
+    // A session's run is completed when its client is closed, which changes nothing of the work.
     let is_closed = now == RunStatus::Completed && ic_session::is_own_run(snapshot, &remembered.run_id)?;
     if before == now || is_closed {
         return Ok(());
@@ -206,7 +206,7 @@ fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Re
     .hint(format!("its files alone: ic checkpoint list; the run: ic run status {run_id}")))
 }
 
-/// What can be done where the run went on: a rollback can be taken back, anything else stays.
+/// What can be done where the run continued since: a later rollback can be undone, anything else stays.
 fn way_around(
     snapshot: &Snapshot<'_>,
     remembered: &RollbackRecord,
@@ -217,7 +217,7 @@ fn way_around(
         return Ok(format!("undo that first: ic rollback {verb} {} --yes", later.id.short()));
     }
     let steps = steps::of_rollback(snapshot, &remembered.id)?;
-    // The tree as it was before anything: before the effects were undone, else before the restore.
+    // The tree from before anything: before the effects were undone, else before the restore.
     let before = steps.iter().find_map(|step| step.detail["before"].as_str());
     let before = before.map(|id| CheckpointId::from_ledger(id.to_owned()));
     let safety = before.or_else(|| steps.iter().find_map(|step| safety_of(step).into_iter().next()));
@@ -227,8 +227,8 @@ fn way_around(
     Ok(format!("it cannot be undone any more; continue from here{files}"))
 }
 
-/// The effects that a rollback undid: attempts that succeeded after it was begun and before `until`, of what it covers. With them
-/// those whose undo was cut off, which may be undone, too; a look may meet them before anybody has recorded that.
+/// The effects that a rollback undid: attempts that succeeded after it was begun and before `until`, of what it covers. With them those
+/// whose undo was cut off, which may be undone too; a preview may meet them before a call has recorded that.
 pub(super) fn undone_effects(
     snapshot: &Snapshot<'_>,
     remembered: &RollbackRecord,

@@ -29,7 +29,7 @@ pub enum Ending<'a> {
         /// Why it took too long, as it was reported.
         error: &'a str,
     },
-    /// It was cancelled.
+    /// It was cancelled, alone or with its run.
     Cancelled {
         /// Why, where the canceller says so.
         reason: Option<&'a str>,

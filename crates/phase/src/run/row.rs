@@ -11,7 +11,7 @@ use crate::gate::Gates;
 ic_base::words! {
     /// The state of a run as a whole.
     pub enum RunStatus {
-        /// It can advance.
+        /// It can advance and take on work.
         Active = "active",
         /// A rollback over several layers is under way.
         RollingBack = "rolling_back",

@@ -24,7 +24,7 @@ use super::saga::{Saga, Sink};
 /// What became of a plan.
 #[derive(Debug)]
 pub struct Undoing {
-    /// What was tried, in that order, as it is now.
+    /// What was tried, in that order, with its present state.
     pub results: Vec<Compensation>,
     /// Effects that were meant and are not undone.
     pub left: Vec<CompensationId>,
@@ -33,8 +33,8 @@ pub struct Undoing {
 }
 
 impl Saga<'_> {
-    /// Undoes what is planned. Policy [`FailurePolicy::Stop`]: the first failure ends it. [`FailurePolicy::Continue`]: the rest
-    /// is undone, but for what something that failed depends on. What is left as it is, as declared, is left for as long as `rollback` stands.
+    /// Undoes what is planned. Policy [`FailurePolicy::Stop`]: the first failure ends it. [`FailurePolicy::Continue`]: the rest is undone,
+    /// except what a failed effect depends on. An effect that was declared to be left stays so while `rollback` stands.
     pub fn undo(
         &self,
         plan: &UndoPlan,
@@ -44,14 +44,14 @@ impl Saga<'_> {
     ) -> Result<Undoing> {
         let run = self.run()?;
         let workspace = Workspace::of_run(self.kernel, &run, self.settings)?;
-        // What a predecessor left running must not meet what is undone now, whether that is meant or not.
+        // A process that a predecessor left running must not work against what is undone now, whether its effect is meant or not.
         self.end_children()?;
         let journal = Journal { sink, ended: None, results: Vec::new() };
         let attempts =
             Attempts { saga: self, workspace, run: &run, rollback, journal: RefCell::new(journal) };
         let (mut failed, mut undone) = (Vec::new(), BTreeSet::new());
         let ended = attempts.all(plan, policy, &mut undone, &mut failed);
-        // However it ended: what was tried is on record before anybody is told of it.
+        // Whatever the outcome: what was tried is on record before the caller is told of it.
         let recorded = attempts.record();
         ended.and(recorded)?;
         let left = plan.order.iter().filter(|at| !undone.contains(*at)).map(|at| &plan.compensations[*at]);
@@ -81,7 +81,7 @@ struct Attempts<'a> {
 
 struct Journal<'a> {
     sink: &'a mut dyn Sink,
-    /// The attempt that ended last, as it was while it ran, where that is not on record yet.
+    /// The attempt that ended last, with its state while it ran, where its end is not on record yet.
     ended: Option<(Compensation, Undone)>,
     /// The last attempts of effects, as they are on record.
     results: Vec<Compensation>,
@@ -113,7 +113,7 @@ impl Attempts<'_> {
         Ok(())
     }
 
-    /// Undoes one effect, with its retries; whether that is over. The outcome of the last attempt is still to be recorded.
+    /// Undoes one effect, with its retries; returns whether it is undone. The caller records the outcome of the last attempt.
     fn one(&self, compensation: &Compensation) -> Result<bool> {
         let log = self.saga.log_file(&format!("undo-{:04}.log", compensation.ord))?;
         let ground = Ground {
@@ -133,7 +133,7 @@ impl Attempts<'_> {
             let pause = begun.action.how().and_then(|how| how.pause_after(attempt));
             match pause {
                 Some(pause) if has_failed && !self.saga.is_interrupted() => {
-                    // It may take minutes, in which the journal is looked at.
+                    // The pause may take minutes, in which a person looks at the journal.
                     self.record()?;
                     current = self.journal.borrow_mut().results.pop().unwrap_or(begun);
                     self.saga.sleep(pause);
@@ -143,7 +143,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Makes one attempt; returns the compensation as it is on record meanwhile.
+    /// Makes one attempt; returns the compensation with its state on record during the attempt.
     fn attempt(&self, compensation: &Compensation, ground: &Ground<'_>) -> Result<(Compensation, Undone)> {
         let interrupted = &*self.saga.interrupted;
         let mut begun = None;
@@ -154,7 +154,7 @@ impl Attempts<'_> {
             compensation,
             ground,
             &mut Watch {
-                // The command waits meanwhile.
+                // The command waits at its gate until this returns.
                 born: &mut |child| {
                     begun = Some(self.begin(compensation, Some(child))?);
                     Ok(())
@@ -163,7 +163,7 @@ impl Attempts<'_> {
                 cancelled: &|| interrupted.load(Relaxed),
             },
         )?;
-        // A command that could not be started was tried all the same.
+        // A command that could not be started counts as an attempt.
         let begun = begun.map_or_else(|| self.begin(compensation, None), Ok)?;
         Ok((begun, outcome))
     }

@@ -11,7 +11,7 @@ use ic_store::{path_bytes, path_from_bytes};
 use ic_worktree::Workspace;
 use ic_worktree::recorded_path;
 
-/// The action with the working directory of its command as it is recorded: from the project's directory, `None` for that itself.
+/// The action with the working directory of its command in recorded form: from the project's directory, `None` for that directory itself.
 ///
 /// It need not exist yet: the step may make it. Errors: `invalid_value` if it lies, or a link leads, outside of the project.
 pub(super) fn in_project(mut action: Action, project: &Path) -> Result<Action> {
@@ -37,7 +37,7 @@ pub(super) fn in_project(mut action: Action, project: &Path) -> Result<Action> {
     Ok(action)
 }
 
-/// Refuses what cannot be put back later: the root itself, git's own files, the ledger, what lies behind a link.
+/// Refuses what cannot be restored later: the root itself, git's own files, the ledger, what lies behind a link.
 ///
 /// Errors: `invalid_value`.
 pub(super) fn check_file(workspace: &Workspace<'_>, path: &PathText) -> Result<()> {
@@ -66,6 +66,7 @@ pub(super) fn check_file(workspace: &Workspace<'_>, path: &PathText) -> Result<(
 fn is_ledger(workspace: &Workspace<'_>, path: &Path) -> bool {
     let ledger = workspace.kernel.ledger.path();
     match ledger.parent() {
+        // The store's directory is the ledger's own, unless the whole project lies in it.
         Some(store) if !workspace.root.starts_with(store) => path.starts_with(store),
         // The ledger lies loose in the root, or above it: its files alone are its own.
         _ => [ledger, workspace.objects.path()].iter().any(|file| {

@@ -10,16 +10,16 @@ use ic_store::Snapshot;
 
 use crate::cut;
 
-/// Which effects of a run.
+/// The part of a run's effects that is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// All of them.
+    /// Every effect of the run that is not undone yet.
     All,
     /// Those of a step and of every step that depends on it.
     Dependents(String),
     /// Those that were begun after the run last left this phase.
     ToPhase(String),
-    /// Those that a rollback with this cut takes back.
+    /// Those that a rollback with this cut covers.
     After(Cut),
 }
 
@@ -53,7 +53,7 @@ pub fn plan(snapshot: &Snapshot<'_>, run: &Run, scope: &Scope, force: bool) -> R
     plan_of(compensation::list(snapshot, &run.id)?, snapshot, run, scope, force)
 }
 
-/// As [`plan`], over the compensations as a caller has them.
+/// As [`plan`], with the states of compensations that the caller supplies.
 pub(super) fn plan_of(
     mut compensations: Vec<Compensation>,
     snapshot: &Snapshot<'_>,
@@ -66,7 +66,7 @@ pub(super) fn plan_of(
     {
         return Err(no_such_step(&run.id, step));
     }
-    // What is over in an attempt that was taken back holds nothing of the next one, though its steps have the same names.
+    // A compensation that ended in an attempt that was rolled back blocks nothing in the next one, though its steps have the same names.
     compensations.retain(|compensation| compensation.state.is_open() || compensation.epoch == run.epoch);
     let started: Vec<StartedStep> = compensations.iter().map(Compensation::started).collect();
     let reach = match scope {

@@ -1,7 +1,7 @@
 //! The right to undo the effects of a run, and how a run is closed for it.
 //!
 //! The owner holds the run's lock and a token; each write of the journal happens in a transaction that checks the token.
-//! Whoever takes over after a crash first ends what its predecessor left running.
+//! A process that takes over after a crash first ends what its predecessor left running.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,13 +25,13 @@ use ic_worktree::{Settings, Workspace};
 
 /// Who watches compensations being run.
 pub trait Sink {
-    /// An attempt begins.
+    /// An attempt begins, and is on record.
     fn begins(&mut self, compensation: &Compensation);
-    /// It ended.
+    /// The attempt ended, and its outcome is on record.
     fn ended(&mut self, compensation: &Compensation);
 }
 
-/// Nobody watches: a plan is made, or the journal tells.
+/// No caller watches: only a plan is made, or the journal reports what happened.
 #[derive(Debug, Clone, Copy)]
 pub struct Unwatched;
 
@@ -46,7 +46,7 @@ pub struct Saga<'k> {
     pub kernel: &'k Kernel,
     /// How content is kept.
     pub settings: &'k Settings,
-    /// The run.
+    /// The run that is taken.
     pub run_id: RunId,
     /// Set from elsewhere: no further undo begins, and the one under way is ended.
     pub interrupted: Arc<AtomicBool>,
@@ -62,7 +62,7 @@ impl<'k> Saga<'k> {
         match kernel.ledger.read(|snapshot| ic_journal::table::require_finished(snapshot, run_id)) {
             Ok(()) => Ok(saga),
             Err(error) => {
-                // What is said about it depends on whether somebody has the run: this call gave it up.
+                // The explanation of the refusal depends on whether a process has the run, and until this drop this call has it.
                 drop(saga);
                 kernel.read(|_| Err(error))
             }
@@ -102,13 +102,13 @@ impl<'k> Saga<'k> {
         })
     }
 
-    /// Ends what a predecessor left running: steps and undos of this run. The caller has started nothing yet.
+    /// Ends the steps and undos of this run that a predecessor left running. The caller has started nothing yet.
     pub fn end_children(&self) -> Result<()> {
         let children = self.kernel.read(|snapshot| self.kernel.children(snapshot, &self.run_id))?;
         children.iter().try_for_each(|child| process::end_group(child, GRACE).map(|_| ()))
     }
 
-    /// Ends what a predecessor left running, and records of its undos that nobody knows how far they came.
+    /// Ends what a predecessor left running, and records of its undos that it is not known how far they came.
     pub(crate) fn end_attempts(&self) -> Result<()> {
         let running = self.kernel.read(|snapshot| {
             let mut all = compensation::list(snapshot, &self.run_id)?;
@@ -128,28 +128,29 @@ impl<'k> Saga<'k> {
 
     /// Removes what these undos left under temporary names, where they died.
     pub(crate) fn clear_up(&self, undos: &[Compensation]) -> Result<()> {
-        // Where the project is gone, so is what was left in it.
+        // If the project is gone, so is what was left in it.
         if let Ok(workspace) = Workspace::of_run(self.kernel, &self.run()?, self.settings) {
             for one in undos {
-                // What cannot be removed is in the way of nothing.
+                // A file that cannot be removed is in the way of nothing.
                 let _ = undo::clear_up(one, &workspace.root);
             }
         }
         Ok(())
     }
 
-    /// The run as it is.
+    /// The run, read anew.
     pub fn run(&self) -> Result<Run> {
         self.kernel.read(|snapshot| run::get(snapshot, &self.run_id))
     }
 
-    /// Closes the run: nobody advances it or completes its work until it is opened again. Errors: `corrupt` if it is closed, and its
-    /// status before that is not known.
+    /// Closes the run: until it is opened again it does not advance, and no work in it is completed. Errors: `corrupt` if it is closed and
+    /// its status before that is not known.
     pub fn close(&self) -> Result<()> {
         self.write(|tx, now| {
             let run = run::get(tx, &self.run_id)?;
             if run.status == RunStatus::RollingBack {
-                // What cannot be given back at the end is known before an effect is undone: that cannot be made again.
+                // A status that could not be restored at the end must be found out before an effect is undone: no call makes an effect
+                // again.
                 return owner::status_before(tx, &run.id, RunStatus::parse).map(|_| ());
             }
             owner::remember_status(tx, &run.id, Some(run.status.as_str()))?;
@@ -174,15 +175,15 @@ impl<'k> Saga<'k> {
         if run.status != RunStatus::RollingBack {
             return Ok(());
         }
-        // None is kept of a run that the fence of a rollback closed: once that is over, the run is active.
+        // No status is kept of a run that the fence of a rollback closed: once that rollback has ended, the run is active.
         let before = owner::status_before(tx, &run.id, RunStatus::parse)?.unwrap_or(RunStatus::Active);
         owner::remember_status(tx, &run.id, None)?;
         ic_events::append(tx, now, &event(&run, EventType::CompensatingEnded))?;
         run::reopen(tx, now, &run.id, before)
     }
 
-    /// Captures the tree of the run, what the rules hide of `force` too, and records it for that epoch of the run with what `also` writes. Returns
-    /// the picture, recorded.
+    /// Captures the tree of the run, with files of `force` that ignore rules hide. Records it for that epoch of the run together with what
+    /// `also` writes, and returns the recorded capture.
     pub(crate) fn keep_tree(
         &self,
         (message, epoch): (String, i64),
@@ -191,7 +192,7 @@ impl<'k> Saga<'k> {
     ) -> Result<Shot> {
         let run = self.run()?;
         let workspace = Workspace::of_run(self.kernel, &run, self.settings)?;
-        // Captures may run side by side; a restore, which would show a tree half restored, may not.
+        // Captures may run at once. A restore may not: the capture would show a tree that is restored by half.
         let _held = workspace.lock(Mode::Shared)?;
         let link = Link { run_id: Some(run.id), message: Some(message), ..Link::default() };
         let purpose = Purpose { force, ..Purpose::new(Kind::Safety, link) };

@@ -1,4 +1,4 @@
-//! Outside effects: undone in reverse on the way forward. On a way back nobody can make them again.
+//! Effects outside of the project: undone in reverse on the way forward. An undo or abort cannot make them again.
 
 use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_journal::{Course, RollbackRecord, Step, steps};
@@ -15,7 +15,7 @@ use crate::covered::Covered;
 use crate::outcome::Effects;
 use crate::undo_preconditions::undone_effects;
 
-/// Outside effects, undone by their compensations. It only goes forward: nothing can make an effect again.
+/// The layer of effects, undone by their compensations. It only goes forward.
 pub(super) struct Outside;
 
 impl Layer for Outside {
@@ -61,6 +61,7 @@ fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut 
     let sink = site.sink.as_deref_mut().ok_or_else(|| {
         Diagnosis::new(Code::Internal, "Effects are to be undone, and no caller is told of them.")
     })?;
+    // The tree is captured around the undo, because its programs may change any file of the project.
     let around = around::keep_before_effects(saga, remembered, step, plan)?;
     let undoing = saga.undo(plan, FailurePolicy::Stop, Some(&remembered.id), sink)?;
     let (around, seen) = around::keep_after_effects(saga, remembered, step, plan, around)?;
@@ -91,7 +92,7 @@ fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut 
     }
 }
 
-/// What became of the effects of a rollback: what this call came to, what earlier calls had undone, and what was left by decision.
+/// What became of the effects of a rollback: what this call tried, what earlier calls had undone, and what was left by decision.
 fn effects_over(
     saga: &Saga<'_>,
     remembered: &RollbackRecord,

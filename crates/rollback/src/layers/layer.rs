@@ -1,4 +1,4 @@
-//! What a layer is, where it is gone through, and what comes of that.
+//! What a layer is, the site on which it is executed, and what it did.
 
 use super::super::covered::Covered;
 use super::super::leaving_commits::LeavingCommit;
@@ -15,32 +15,32 @@ use ic_worktree::shot::Shot;
 use ic_worktree::{Report, Settings, Watch};
 use serde_json::Value;
 
-/// A layer, or what of it lies outside of the ledger.
+/// A layer of a rollback, as far as it lies outside of the ledger.
 pub(crate) trait Layer {
-    /// Goes through it one way. What happened is added to `work`; what the step is remembered with is returned.
+    /// Executes the step in one direction. What happened is added to `work`; the detail that the journal keeps of the step is returned.
     ///
-    /// Errors: what refuses it, or keeps it from its end; `work.has_changed` says whether anything was changed by then.
+    /// Errors: what refuses the step or stops it in the middle; `work.has_changed` says whether anything was changed by then.
     fn go(&self, site: &mut Site<'_, '_>, step: &Step, course: Course, work: &mut Work) -> Result<Value>;
 }
 
-/// Where a layer is gone through, and by whom.
+/// The place in which a layer is executed, and on whose behalf.
 pub(crate) struct Site<'s, 'k> {
     pub(crate) kernel: &'k Kernel,
     pub(crate) settings: &'k Settings,
     pub(crate) covered: &'s Covered,
-    /// Which refusals this call passes.
+    /// The refusals that this call passes.
     pub(crate) force: Force,
     /// The owner of the run; `None`: nothing is changed.
     pub(crate) saga: Option<&'s Saga<'k>>,
     /// The plan that the caller insists on.
     pub(crate) seen: Option<&'s Parts>,
-    /// Who is told of each effect as it is undone.
+    /// Learns when the undo of each effect begins and ends.
     pub(crate) sink: Option<&'s mut dyn Sink>,
     pub(crate) watch: &'s Watch,
 }
 
 impl<'s, 'k> Site<'s, 'k> {
-    /// Where nothing is changed.
+    /// A site on which nothing is changed.
     pub(crate) fn to_look(
         kernel: &'k Kernel,
         settings: &'k Settings,
@@ -51,12 +51,12 @@ impl<'s, 'k> Site<'s, 'k> {
         Self { kernel, settings, covered, force, saga: None, seen: None, sink: None, watch }
     }
 
-    /// Where the owner of the run acts.
+    /// A site on which the owner of the run acts.
     pub(crate) fn of_owner(saga: &'s Saga<'k>, covered: &'s Covered, watch: &'s Watch) -> Self {
         Self { saga: Some(saga), ..Self::to_look(saga.kernel, saga.settings, covered, watch) }
     }
 
-    /// Whether it is only looked at.
+    /// Whether nothing is to be changed.
     pub(crate) fn is_dry(&self) -> bool {
         self.saga.is_none()
     }
@@ -66,7 +66,7 @@ impl<'s, 'k> Site<'s, 'k> {
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) effects: Option<Effects>,
-    /// The tree as the layer before has left it.
+    /// The capture of the tree with which the layer before ended.
     pub(crate) seen: Option<Shot>,
     /// A report for each restore, in the order in which they were made.
     pub(crate) tree: Vec<Report>,
@@ -75,9 +75,9 @@ pub(crate) struct Work {
     pub(crate) commits: Option<Vec<LeavingCommit>>,
     pub(crate) own_commits: Option<Vec<OwnCommit>>,
     pub(crate) data: Option<Data>,
-    /// Whether anything outside of the ledger is other than it was.
+    /// Whether anything outside of the ledger was changed.
     pub(crate) has_changed: bool,
-    /// The event of its end.
+    /// The event that ended it.
     pub(crate) seq: Option<Seq>,
 }
 
@@ -95,12 +95,12 @@ impl From<Work> for Parts {
     }
 }
 
-/// Whether the layers mean anything of the working tree.
+/// Whether the layers cover anything of the working tree.
 pub(crate) fn has_tree(layers: &[Name]) -> bool {
     layers.contains(&Name::Files) || layers.contains(&Name::Git)
 }
 
-/// What a rollback did lies before this event: that with which it was settled, if it was.
+/// The event before which everything lies that a rollback did: the event that settled it, or else the greatest number.
 pub(crate) fn until(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, course: Course) -> Result<Seq> {
     match course {
         Course::Undo | Course::Reapply => {

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::layer::{Layer, Site, Work};
 use crate::approved;
 
-/// Rows of the application's tables: archived and deleted forward, restored from the archive on the way back.
+/// Rows of the application's tables: archived and deleted forward, restored from the archive by an undo or abort.
 pub(super) struct Rows;
 
 impl Layer for Rows {
@@ -41,8 +41,8 @@ impl Layer for Rows {
     }
 }
 
-/// What to say where everything was meant to go back and rows do not: nothing tells any more where the database is that was looked at
-/// when the event `cut` moved the run. `None` where rows go back, or nobody looked.
+/// A warning for a rollback of everything that leaves rows: a database was marked when the event `cut` moved the run, and no configuration
+/// names it any longer. `None` where rows go back, or no mark was recorded.
 pub(crate) fn rows_that_stay(kernel: &Kernel, layers: &[Name], cut: Seq) -> Result<Option<Warning>> {
     if layers.contains(&Name::Data) {
         return Ok(None);
@@ -59,7 +59,7 @@ pub(crate) fn rows_that_stay(kernel: &Kernel, layers: &[Name], cut: Seq) -> Resu
 
 type Scope = Vec<(String, Scalar)>;
 
-/// Whether it was recorded where the state database was at the event `seq`: else no rows can go back to there.
+/// Whether the position of the state database was recorded at the event `seq`; without that no rows can go back to it.
 pub fn has_mark(snapshot: &Snapshot<'_>, seq: Seq) -> Result<bool> {
     marks::of_event(snapshot, seq).map(|found| found.is_some())
 }
@@ -105,9 +105,9 @@ fn prepare(site: &Site<'_, '_>, target: &Target) -> Result<Rewinder> {
     Ok(Rewinder { engine, mark, scopes })
 }
 
-/// The scopes that belong to the run: all there is where the tables are not divided, else those that its scope id names.
+/// The scopes that belong to the run: every scope where the tables are not divided, else those that its scope id names.
 ///
-/// Errors: `row_conflict` when nobody can tell which rows are the run's.
+/// Errors: `row_conflict` when it cannot be told which rows are the run's.
 fn scopes(
     engine: &RelationalRollbackEngine,
     run: &Run,
@@ -128,7 +128,7 @@ fn scopes(
     Ok(now.scopes.into_iter().map(|mark| mark.scope).filter(is_own).collect())
 }
 
-/// What a step that failed is remembered with, where it was because of [`refuse_others`]: other conflicts of rows stay, whatever is
+/// The detail of a step that failed because of [`refuse_others`]: `--force-files` passes that. Other conflicts of rows stay, whatever is
 /// forced.
 pub(crate) fn decided_by_force(step: &Step, error: &Diagnosis) -> Option<Value> {
     if step.kind != StepKind::Data {

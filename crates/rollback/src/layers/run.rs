@@ -1,4 +1,4 @@
-//! The record of the run: the last step, in one transaction each way.
+//! The record of the run: the last step, one transaction in either direction.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use crate::marks::{self, marked_dispatches, unmark};
 use crate::plan::{Counts, left_phases};
 use crate::undo_preconditions::undone_effects;
 
-/// The layer. A plan names its rows by itself, so a look at it says nothing.
+/// The layer of the record. Its rows are named by the plan, so a preview of it says nothing.
 pub(super) struct Record;
 
 impl Layer for Record {
@@ -55,7 +55,7 @@ fn settle(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> 
         let agents = agent::taken_back(tx, &cut, &dispatches.iter().collect::<BTreeSet<_>>())?;
         let skips = skip::taken_back(tx, &cut, &remembered.to_phase)?;
         if steps::is_in_part(&steps::of_rollback(tx, id)?) {
-            // Work of which something is in the tree is not undone: another undo may take the rest.
+            // Work of which a part is still in the tree is not undone: another undo may remove the rest.
             cancel::unmark(tx, id)?;
         } else {
             mark_artifacts_rolled_back(tx, &artifacts, id)?;
@@ -65,7 +65,7 @@ fn settle(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> 
         effects::mark(tx, &effects::taken_back(tx, &cut)?, id)?;
         append_rollback(tx, now, remembered, &cut)?;
         match remembered.only() {
-            // The run itself did not move.
+            // Only one dispatch was undone: the run itself did not move.
             Some(_) => run::reopen(tx, now, &remembered.run_id, choices::run_status(remembered)?)?,
             None => run::settle_rollback(tx, now, &remembered.run_id, &remembered.to_phase)?,
         }
@@ -74,7 +74,7 @@ fn settle(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> 
     })
 }
 
-/// The end of a rollback whose undo was aborted: what it had marked still is, and the run is open where it was.
+/// The end of a rollback whose undo was aborted: what it had marked stays marked, and the run is open where it was.
 fn stand(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> {
     saga.write(|tx, now| {
         let event = event(remembered, EventType::RollbackStepDone, StepKind::Settle);
@@ -85,7 +85,7 @@ fn stand(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> {
     })
 }
 
-/// The run is where it was, and what was marked counts again.
+/// Ends an undo or abort: the run is where it was, and what was marked counts again. Returns the event.
 pub(crate) fn end_of_undo(
     tx: &Transaction<'_>,
     now: Timestamp,
@@ -99,7 +99,7 @@ pub(crate) fn end_of_undo(
     };
     let before = choices::run_status(remembered)?;
     let current = run::get(tx, &remembered.run_id)?;
-    // Before the end is recorded: until then it is known which effects were covered.
+    // Asked before the end is recorded: until then the journal still says which effects were covered.
     let undone = undone_effects(tx, remembered, until(tx, remembered, course)?)?;
     for one in undone.iter().filter(|one| one.goes_with_tree()) {
         effects::arm_again(tx, now, one, &remembered.id)?;
@@ -126,7 +126,7 @@ pub(crate) fn end_of_undo(
     Ok(seq)
 }
 
-/// Why the way back was begun.
+/// The reason that was given when the undo or abort began.
 fn reason_of_turning(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<Option<String>> {
     let begun = [EventType::RollbackUndoBegun, EventType::RollbackAbortBegun].map(EventType::as_str);
     let mut reason = None;

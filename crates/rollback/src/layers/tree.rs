@@ -1,4 +1,4 @@
-//! The working tree and git's state: restored on the way forward, the restores taken back on the way back.
+//! The working tree and git's state: restored on the way forward; an undo or abort reverts those restores.
 
 pub(super) mod around;
 mod back;
@@ -37,7 +37,7 @@ use crate::refusals::{alone_first, command_alone};
 pub(crate) use back::require_own;
 use target::{require_content, require_whole_project, target};
 
-/// Git's state and files: one restore forward, after a safety checkpoint; the undo of that restore on the way back.
+/// Git's state and files: one restore forward, after a safety checkpoint; the undo of that restore in the other direction.
 pub(super) struct Tree;
 
 impl Layer for Tree {
@@ -52,7 +52,7 @@ impl Layer for Tree {
             Ok(report) => report,
             Err(error) => return Err(goal.explained(error)),
         };
-        // What effects restored is not in the safety checkpoint, which the step is remembered with.
+        // Files that effects restored are not in the safety checkpoint, which the journal keeps with the step.
         let own = both(earlier, &report.plan.steps);
         let done = site.covered.remembered().filter(|_| !site.is_dry());
         let by_effects = if let Some(remembered) = done {
@@ -62,12 +62,12 @@ impl Layer for Tree {
             around::foretell_restored(&mut report, work);
             Vec::new()
         };
-        // What effects restored by themselves no longer counts as left.
+        // Files that effects restored by themselves do not count as left.
         let Report { plan, parts_left, .. } = &mut report;
         parts_left.retain(|path| plan.skipped.iter().any(|(skipped, _)| skipped == path));
         let detail = goal.detail(&own, parts_left.len())?;
         let whole = both(by_effects, &own);
-        // What is made again after a way back that was aborted is more than that way back had changed.
+        // A rollback that is made again after its undo was aborted reports only what that undo had restored.
         if (course == Course::Forward || site.is_dry()) && whole.len() > report.plan.steps.len() {
             report.plan.steps = whole;
             if report.status == RestoreStatus::UpToDate {
@@ -93,7 +93,7 @@ impl Layer for Tree {
         work.has_changed |= !site.is_dry();
         work.tree.push(report);
         if let (Some(_), Some(saga), Some(remembered)) = (&failed, site.saga, site.covered.remembered()) {
-            // It may be skipped, and what it did restore is still this rollback's.
+            // The step may be skipped, and then its journal must name what it did restore.
             saga.write(|tx, now| {
                 steps::set(tx, now, &remembered.id, step.ord, Happening::Learns, Some(&detail))
             })?;
@@ -102,17 +102,17 @@ impl Layer for Tree {
     }
 }
 
-/// Where the tree of a rollback goes.
+/// The state to which a rollback restores the tree.
 struct Goal<'a> {
     workspace: Workspace<'a>,
     target: Checkpoint,
     covered: &'a Covered,
     strategy: Strategy,
-    /// Files that stay whatever the checkpoint has: a database whose rows are a layer of their own.
+    /// Files that stay whatever the checkpoint has: those of a database whose rows are a layer of their own.
     keep: BTreeSet<Vec<u8>>,
-    /// What one dispatch did, where that alone is undone.
+    /// What one dispatch did, where only that is undone.
     work: Option<Own>,
-    /// The commits of that dispatch.
+    /// The commits of that dispatch; `None` where the run goes back.
     own_commits: Option<Vec<own_work::OwnCommit>>,
 }
 
@@ -138,13 +138,13 @@ impl<'a> Goal<'a> {
         require_whole_project(covered, &target, "roll the run back alone: --layer=workflow")?;
         let workspace = Workspace::of_run(kernel, run, settings)?;
         let strategy = match covered.strategy(&workspace)? {
-            // A repository that was made since stays, and is named: the checkpoint has no state of it.
+            // A repository that was made after the target stays, and is named: the checkpoint has no state of it.
             Strategy::Full if target.pruned_at.is_none() && workspace.had_no_repository(&target)? => {
                 Strategy::FilesOnly
             }
             strategy => strategy,
         };
-        // A plan whose database nobody names is refused by the layer of the rows, which says what to do.
+        // If no configuration names the plan's database, the layer of the rows refuses it and says what to do.
         let is_configured = covered.remembered().is_some() || settings.state.is_some();
         let keep = if covered.layers.contains(&Name::Data) && is_configured {
             files_of_database(&workspace.root, &covered.database(settings)?.database)
@@ -154,7 +154,7 @@ impl<'a> Goal<'a> {
         Ok(Self { workspace, target, covered, strategy, keep, work: None, own_commits: None })
     }
 
-    /// Restores the tree, or says what that would do. `expect_plan`: nothing else is done than this plan.
+    /// Restores the tree, or says what that would do. `expect_plan`: nothing but this plan may be done.
     fn restore(
         &self,
         site: &Site<'_, '_>,
@@ -196,7 +196,7 @@ impl<'a> Goal<'a> {
         report.warnings.extend(self.running_call(site.kernel)?);
         let alone = match (self.covered.as_planned(), remembered) {
             (Some(planned), _) => command_alone(planned.point_of_one.as_deref()),
-            // It is undone when this is read.
+            // This hint is read after the rollback, so it first brings back what was undone.
             (None, Some(remembered)) => {
                 command_alone(remembered.point()).map(|command| format!("ic redo --yes; then: {command}"))
             }
@@ -216,12 +216,12 @@ impl<'a> Goal<'a> {
         Ok(report)
     }
 
-    /// Says of a tool call of the run that is under way: nothing can stop it.
+    /// A warning about a tool call of the run that still runs: this program cannot stop it.
     fn running_call(&self, kernel: &Kernel) -> Result<Option<Warning>> {
-        // Their calls ended with the undo on record, and run all the same.
+        // The calls of cancelled work are recorded as ended by the undo, and run on.
         let called_off = self.covered.remembered().map(cancelled_dispatches).unwrap_or_default();
         kernel.read(|snapshot| {
-            // One whose end was not told for longer was cut off with its client.
+            // A call without an end that began earlier was cut off with its client.
             const LONGEST: i64 = 10 * 60 * 1000;
             let since = Timestamp(kernel.context.now().millis() - LONGEST);
             for call in call::not_told_of_end(snapshot, since)? {
@@ -243,20 +243,20 @@ impl<'a> Goal<'a> {
         })
     }
 
-    /// Whose changes are asked about; `None`: it was decided before.
+    /// The runs whose changes are checked; `None`: that was decided when the rollback began.
     fn others_asked(&self) -> Option<Others> {
-        // Whose calls are known did nothing else: there is no doubt.
+        // A run whose agent reports each call changed nothing else, so its conflicts are certain.
         let asked = |all: bool| if all { Others::All } else { Others::Told };
         self.covered.as_planned().map(|planned| asked(planned.beside_runs))
     }
 
-    /// What stays because another session's agent may have changed it, where the caller leaves what others changed as it is.
+    /// Conflicts that stay because another session's agent may have changed them, where the caller keeps what others changed.
     fn kept_for_others(&self, site: &Site<'_, '_>, request: &RestoreRequest<'_>) -> Result<Vec<Conflict>> {
         let kernel = site.kernel;
         if !request.keep_theirs {
             return Ok(Vec::new());
         }
-        // The same as the plan asked for, which is not at hand when it is carried out.
+        // The question that the plan asked; the plan itself is not at hand when it is carried out.
         let of_session =
             kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &self.covered.run.id))?;
         let others = if of_session { Others::All } else { self.others_asked().unwrap_or(Others::Told) };
@@ -268,8 +268,8 @@ impl<'a> Goal<'a> {
         beside::conflicts(kernel, &self.workspace, &self.target.id, asked, &report.plan.steps)
     }
 
-    /// Restores the tree as the caller has seen it in a plan: less may be done by now, but nothing else.
-    /// `taken`: the tree as the layer before has just left it.
+    /// Restores the tree as the caller approved it in a plan: less may be done by now, but nothing else. `taken`: the capture of the tree
+    /// with which the layer before ended.
     fn restore_as_seen(&self, site: &Site<'_, '_>, taken: Option<Shot>) -> Result<Report> {
         let dry_run = site.is_dry();
         let Some(seen) = site.seen.and_then(|seen| seen.tree.as_ref()) else {
@@ -285,7 +285,8 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// What this rollback set out to restore before, when it stopped or its process died; for a look, what of that is still to be done.
+    /// What this rollback set out to restore before it stopped or its process died; in a preview, the part of that which is still to be
+    /// done.
     fn restored_before(&self, is_dry: bool) -> Result<Vec<PlanStep>> {
         let Some(remembered) = self.covered.remembered() else { return Ok(Vec::new()) };
         if is_dry {
@@ -300,7 +301,7 @@ impl<'a> Goal<'a> {
         Ok(steps)
     }
 
-    /// What the step is remembered with.
+    /// The detail that the journal keeps of the step.
     fn detail(&self, whole: &[PlanStep], parts_left: usize) -> Result<Value> {
         let Some(remembered) = self.covered.remembered() else { return Ok(Value::Null) };
         let restores = restores_since(&self.workspace, &self.target.id, remembered.seq, false)?;
@@ -313,10 +314,10 @@ impl<'a> Goal<'a> {
         }))
     }
 
-    /// A refusal of a plan says how to plan without what is refused.
+    /// A refusal of a plan, with a hint how to plan without what is refused.
     fn explained(&self, error: Diagnosis) -> Diagnosis {
         let Some(planned) = self.covered.as_planned().filter(|_| self.work.is_none()) else { return error };
-        // Whatever is left out, it comes first.
+        // An unfinished restore must be settled first, whatever is left out.
         if error.details().contains_key("unfinished") {
             return error;
         }
@@ -328,19 +329,19 @@ impl<'a> Goal<'a> {
                 let moved = error.details().get("moved").and_then(Value::as_str);
                 let (left, forced) = match moved {
                     Some("index") => (
-                        "git as it is, with what is staged",
+                        "git unchanged, with what is staged",
                         "; or take it off the index anyway (a checkpoint keeps it, and `ic redo` brings it back): --force-commits",
                     ),
                     Some("stash") => (
-                        "git as it is, with the stash",
+                        "git unchanged, with the stash",
                         "; or put the stash back as it was anyway (`ic redo` brings back what it is): --force-commits",
                     ),
-                    Some(_) => ("git as it is", "; or move the branch back anyway: --force-commits"),
-                    None => ("git as it is", "; or take them off their branch anyway: --force-commits"),
+                    Some(_) => ("git unchanged", "; or move the branch back anyway: --force-commits"),
+                    None => ("git unchanged", "; or take them off their branch anyway: --force-commits"),
                 };
                 let (theirs, forced) = match (error.code(), planned.keeps_theirs()) {
                     (Code::ForeignCommits, false) => ("", forced),
-                    // A file can be left out, a commit below others can not.
+                    // A file can be left out; a commit that others built upon cannot.
                     (Code::ForeignCommits, true) => (" --keep-theirs", forced),
                     (_, true) => (" --keep-theirs", ""),
                     _ => ("", ""),
@@ -353,7 +354,7 @@ impl<'a> Goal<'a> {
                         )
                     }
                     (Code::GitBusy, None) => "wait until git is done, or ".to_owned(),
-                    // How that is ended stands before the way around it.
+                    // The way to end the operation comes before the way around it.
                     (Code::GitInProgress, _) => {
                         let hint = error.get_hint().unwrap_or_default();
                         hint.split("restore the files alone").next().unwrap_or_default().to_owned()
@@ -372,7 +373,7 @@ impl<'a> Goal<'a> {
     }
 }
 
-/// What an earlier go restored, which a later one found as it should be, with what that one restored.
+/// The steps of an earlier attempt, which a later one found done, together with those of the later one.
 fn both(earlier: Vec<PlanStep>, now: &[PlanStep]) -> Vec<PlanStep> {
     let mut all: BTreeMap<Vec<u8>, PlanStep> =
         earlier.into_iter().map(|step| (step.path.0.clone(), step)).collect();

@@ -9,8 +9,8 @@ use ic_checkpoint::record::Checkpoint;
 use ic_dispatch::Dispatch;
 use ic_worktree::Workspace;
 
-/// Errors: `branch_switched` where the work ended on another branch than it began on, for what differs is the branches' difference, too; and
-/// where what is checked out has not what it was done on, for its files are not here.
+/// Errors: `branch_switched` where the work ended on another branch than it began on, because the branches differ by more than the work.
+/// Also where the present branch lacks the commit that the work was done on, because its files are not here.
 pub(super) fn require_one_branch(
     workspace: &Workspace<'_>,
     dispatch: &Dispatch,
@@ -58,20 +58,20 @@ fn is_moved(root: &Path, first: &GitState, last: &GitState) -> bool {
     heads.is_some_and(|(first, last)| !git::commits_between(root, last, first, 1).is_empty())
 }
 
-/// Whether there is anything to check out where the work was done: a branch that is gone by now was merged somehow, or thrown away.
+/// Whether the branch on which the work was done still exists: one that is gone was merged or thrown away.
 fn has_branch(root: &Path, last: &GitState) -> bool {
     let Some(branch) = &last.branch else { return true };
     let name = format!("refs/heads/{}", String::from_utf8_lossy(&branch.0));
     git::is_ref(root, &name)
 }
 
-/// Whether what is checked out is a commit or has it among its ancestors.
+/// Whether the present HEAD is a commit or has it among its ancestors.
 fn has_commit(root: &Path, sha: Option<&str>) -> bool {
     let Some(sha) = sha else { return true };
     git::commits(root, &[sha.to_owned()]).first().is_some_and(|commit| commit.is_reached)
 }
 
-/// For people.
+/// A branch by its name, for a message.
 fn branch_name(branch: Option<&PathText>) -> String {
     branch.map_or("a detached HEAD".to_owned(), |name| ic_base::title(&String::from_utf8_lossy(&name.0)))
 }

@@ -1,4 +1,4 @@
-//! The commits that were made while one piece of work was done: whose they are, and what of the files they brought.
+//! The commits that were made during one piece of work: whose they are, and what of the files they brought.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -15,35 +15,35 @@ use ic_session::attribution::Attribution;
 use ic_store::{Snapshot, path_bytes};
 use ic_worktree::Workspace;
 
-/// A commit that was made while a dispatch was at work, or recorded for it. The undo of one dispatch moves no branch.
+/// A commit that was made during a dispatch, or recorded for it. The undo of one dispatch moves no branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnCommit {
     /// The commit, and where it is now.
     pub commit: Commit,
-    /// Others worked meanwhile, and it was not recorded for this dispatch alone: nobody knows whose it is.
+    /// Whether others worked at the same time and it was not recorded for this dispatch alone: it is not known whose it is.
     pub is_shared: bool,
 }
 
 ic_base::words! {
     /// Where a commit is that a run made.
     pub enum CommitState {
-        /// It is checked out.
+        /// It is the commit that is checked out.
         Tip = "tip",
-        /// Others are above it.
+        /// Other commits were made on top of it.
         Buried = "buried",
-        /// A remote has it.
+        /// A remote already has it.
         Pushed = "pushed",
         /// It joins several histories.
         Merge = "merge",
-        /// Others worked meanwhile: it may be theirs.
+        /// Others worked at the same time: it may be theirs.
         Shared = "shared",
-        /// What is checked out does not have it.
+        /// The present HEAD does not have it.
         Rewritten = "rewritten",
     }
 }
 
 impl OwnCommit {
-    /// What a person must know before it is reverted: the first of these that is so.
+    /// What a person must know before it is reverted: the first of these that applies.
     pub fn state(&self) -> CommitState {
         match &self.commit {
             commit if !commit.is_reached => CommitState::Rewritten,
@@ -55,7 +55,7 @@ impl OwnCommit {
         }
     }
 
-    /// The command that makes a commit which undoes it; `None` where nothing of it is checked out, or it may be of others.
+    /// The command that makes a commit which undoes it; `None` where it is not reached from HEAD, or may be the work of others.
     pub fn revert(&self) -> Option<String> {
         let commit = &self.commit;
         let short = commit.sha.get(..12).unwrap_or(&commit.sha);
@@ -68,21 +68,21 @@ impl OwnCommit {
 /// What commits that the work did not make have at paths that it changed.
 #[derive(Default)]
 pub(super) struct Others {
-    /// Contents that came into the tree with commits, by path; of a path that one of them removed, nothing.
+    /// Contents that commits brought into the tree, by path; `None` in the set for a path that one of them removed.
     brought: HashMap<Vec<u8>, HashSet<Option<Hash>>>,
-    /// Paths that a look shows with such a content.
+    /// Paths that a checkpoint shows with such a content.
     seen: HashSet<Vec<u8>>,
-    /// Git's log of what is checked out does not tell which of the commits were made of what lay in the tree.
+    /// Whether git's log of HEAD does not tell which of the commits were made from the tree's content.
     is_unsure: bool,
-    /// Commits that were made of what lay in the tree, newest first, and their paths: others committed what the work had changed.
+    /// Commits that were made from the tree's content, newest first, with their paths: others committed what the work had changed.
     took: Vec<(String, BTreeSet<Vec<u8>>)>,
 }
 
-/// Whose a change is that the tools of the work made.
+/// The maker of a change that happened in a tool call of the work.
 pub(super) enum Made {
     ByWork,
     ByCommit,
-    /// Nobody can tell, and why.
+    /// It cannot be known, and why.
     Unsure(&'static str),
 }
 
@@ -94,10 +94,10 @@ impl Others {
         recorded: &[String],
         known: &BTreeSet<Vec<u8>>,
     ) -> Result<Self> {
-        // What is fetched at once seldom is more.
+        // A pull seldom brings more commits.
         const MOST: usize = 10_000;
         let looks = &attribution.looks;
-        // What was checked out as its first call began, no call of it brought, whatever others did to the paths before that.
+        // No call of the work brought what was checked out as its first call began, whatever others did to the paths before that.
         let mut shas = match (attribution.first_head(ids), head_of(workspace, last_of(looks))?) {
             (Some(from), Some(to)) => git::commits_between(&workspace.root, from, &to, MOST),
             _ => heads_between(workspace, looks, MOST)?,
@@ -106,7 +106,7 @@ impl Others {
         if shas.is_empty() {
             return Ok(Self::default());
         }
-        // The order is that of the log, and no clock's: what it has before the first call was there when the work began.
+        // The order is that of git's log and not of a clock: commits that the log has before the first call were there when the work began.
         let since = attribution.first_log_size(ids);
         let taken = since.and_then(|since| Some((git::took_from_tree(&workspace.root, since)?, since)));
         let is_taken = |sha: &str| {
@@ -136,7 +136,7 @@ impl Others {
         Ok(others)
     }
 
-    /// Notes which of the paths a look shows as a commit brought them.
+    /// Notes the paths that a checkpoint shows with the content that a commit brought.
     fn look(&mut self, workspace: &Workspace<'_>, attribution: &Attribution) -> Result<()> {
         if self.brought.is_empty() {
             return Ok(());
@@ -163,7 +163,7 @@ impl Others {
         })
     }
 
-    /// Whose a change is that a tool call of the work made: a commit that was pulled or merged in it brought content of others.
+    /// Whose a change is that a tool call of the work made: a commit that was pulled or merged in the call brought content of others.
     pub(super) fn made(&self, path: &[u8], after: Option<&State>) -> Made {
         if !self.brought.contains_key(path) {
             return Made::ByWork;
@@ -185,8 +185,8 @@ impl Others {
         !self.brought.is_empty()
     }
 
-    /// The commits of others that took something of the work from the tree, newest first: they stay. Those of an agent are its own; what
-    /// else has nothing but the work can be reverted.
+    /// The commits of others that contain changes of the work, newest first: they stay. A commit of another agent is its own; any other
+    /// commit that has nothing but this work can be reverted.
     pub(super) fn took(&self, workspace: &Workspace<'_>, changes: &Own) -> Result<Vec<OwnCommit>> {
         let known = changes.known();
         let is_its = |path: &Vec<u8>| known.contains(path) && !changes.is_of_several(path);
@@ -205,7 +205,7 @@ impl Others {
     }
 }
 
-/// What the work took off a stash that was there before is no work of its own, and is nowhere else by now.
+/// Leaves changes that came off a stash which was there before the work: they are not the work's own, and exist nowhere else by now.
 pub(super) fn leave_unstashed(
     workspace: &Workspace<'_>,
     changes: &mut Own,
@@ -228,7 +228,7 @@ pub(super) fn leave_unstashed(
     Ok(())
 }
 
-/// The commits that are checked out at the last look and were not at the first, newest first.
+/// The commits that are reached from HEAD at the last checkpoint and were not at the first, newest first.
 pub(super) fn heads_between(
     workspace: &Workspace<'_>,
     captures: &[Checkpoint],
@@ -240,7 +240,7 @@ pub(super) fn heads_between(
     Ok(between.unwrap_or_default())
 }
 
-/// The looks around a call say nothing of git.
+/// Checkpoints around a call do not record git's state.
 fn has_git(look: &Checkpoint) -> bool {
     !look.link.of_call
 }
@@ -274,13 +274,14 @@ fn is_recorded(recorded: &[String], sha: &str) -> bool {
     recorded.iter().any(|own| sha.starts_with(own.as_str()))
 }
 
-/// The commits that were made while a dispatch was at work, and those that were recorded for it.
+/// The commits that were made during a dispatch, and those that were recorded for it.
 pub(super) fn commits_of(
     workspace: &Workspace<'_>,
     mut shas: Vec<String>,
     recorded: &[String],
     is_shared: bool,
 ) -> Vec<OwnCommit> {
+    // A rebase or an amend drops commits that were recorded; they are named too.
     let lost: Vec<String> = recorded
         .iter()
         .filter(|own| !shas.iter().any(|sha| sha.starts_with(own.as_str())))

@@ -1,4 +1,4 @@
-//! The histories of the paths of one piece of work that others changed too: what they come to without it, and with it.
+//! The histories of paths that one piece of work and others changed: the content without the work, and with it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
@@ -23,32 +23,32 @@ use ic_worktree::Workspace;
 use super::commits::{Made, Others};
 use super::span::WorkSpan;
 
-/// A piece of work whose history is looked at.
+/// A piece of work whose paths are replayed.
 pub(super) struct Work<'w> {
-    /// Its dispatches.
+    /// The dispatch and those that it began.
     pub(super) ids: &'w [DispatchId],
-    /// The look at the tree with which it began.
+    /// The checkpoint with which it began.
     pub(super) began: (Seq, Timestamp),
     /// What commits of others have of it.
     pub(super) by_others: &'w Others,
-    /// Of work that was undone and comes back, the event by which the tree was without it.
+    /// For work that was undone and comes back: the event since which the tree was without it.
     pub(super) undone_at: Option<Seq>,
 }
 
 /// An undo of one dispatch.
 struct Undo {
-    /// The event up to which it has to do with the tree: its own, if it stands; if not, that which undid it. Until then the tree was
-    /// without its work.
+    /// The event up to which it affects the tree: its own, if it stands; otherwise that which undid it. Until then the tree was without its
+    /// work.
     until: Seq,
     seq: Seq,
     stands: bool,
     work: Vec<DispatchId>,
-    /// The look at the tree with which that work began.
+    /// The checkpoint with which that work began.
     began: (Seq, Timestamp),
 }
 
 impl Undo {
-    /// Whether it stands now, or stood at an event.
+    /// Whether it stands now, or stood at the event `at`.
     fn stands_at(&self, at: Option<Seq>) -> bool {
         match at {
             None => self.stands,
@@ -60,8 +60,8 @@ impl Undo {
 /// What is needed to tell whose a change is.
 struct Facts {
     undos: Vec<Undo>,
-    /// Whose the changes of restores, and of effects of undos of one dispatch, are, by what they left; of those that are not in it nothing is
-    /// told.
+    /// The makers of what restores left, and effects of undos of one dispatch, by the checkpoint that shows it. For a checkpoint that is
+    /// not in it nothing is known.
     restored: HashMap<CheckpointId, Whose>,
     attribution: Attribution,
 }
@@ -69,13 +69,13 @@ struct Facts {
 /// The history of a path, oldest first.
 type History = Vec<Past>;
 
-/// Takes into what is known of the work what others did to the same paths, and what of that is undone.
+/// Adds to what is known of the work what others did to the same paths, and which of that is undone.
 pub(super) fn replay(workspace: &Workspace<'_>, work: &Work<'_>, changes: &mut Own) -> Result<()> {
     let known = changes.known();
     let has_met = changes.met().next().is_some();
     let facts = workspace.kernel.read(|snapshot| facts(snapshot, workspace, work, has_met))?;
     let Some(facts) = facts.filter(|_| !known.is_empty()) else { return Ok(()) };
-    // As it was when the work was undone, where that changed nothing: others may have set it back, and be undone themselves since.
+    // The state when the work was undone, for paths that the undo left: others may have reset them, and have been undone themselves since.
     let unchanged: BTreeSet<Vec<u8>> =
         known.iter().filter(|path| changes.pairs(path).is_empty()).cloned().collect();
     let then = match work.undone_at {
@@ -104,13 +104,13 @@ fn parents_of(path: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     ends.map(|end| path[..end].to_vec())
 }
 
-/// Whether a directory was made by work that is undone, and nothing else happened to it: that work's undo left it only for what others had in it.
+/// Whether a directory was made by work that is undone, and nothing else happened to it: its undo left it only for what others had in it.
 fn is_of_undone(history: &History) -> bool {
     let is_made = history.first().is_some_and(|first| first.change.0.is_none());
     is_made && history.iter().all(|past| past.whose == Whose::Undone)
 }
 
-/// `None`: nobody else has to do with it.
+/// Returns `None` where no other work and no undo affected the paths.
 fn facts(
     snapshot: &Snapshot<'_>,
     workspace: &Workspace<'_>,
@@ -129,9 +129,9 @@ fn facts(
     Ok(Some(Facts { undos, restored, attribution }))
 }
 
-/// Whose what restores left in this tree is. An undo of one dispatch, or any rollback that was undone or aborted, comes to nothing with what
-/// put it back: the work alone says what stands. What a restore replaced and another one put back is as it was before the first; any other
-/// restore that a person made is not told.
+/// The makers of what restores left in this tree. An undo of one dispatch, or any rollback that was undone or aborted, cancels out with
+/// what reverted it: only the work says what stands. What one restore replaced and another one restored is as it was before the first. Any
+/// other restore that a person made is left out.
 fn restored(
     snapshot: &Snapshot<'_>,
     workspace: &Workspace<'_>,
@@ -179,8 +179,8 @@ fn restored(
     Ok(whose_left)
 }
 
-/// The last looks at work that was undone alone and came back, and when it did: where its undo had restored nothing, that is what was
-/// restored.
+/// The last checkpoints of work that was undone alone and came back, and when it did. Where its undo had restored nothing, that checkpoint
+/// is what was restored.
 pub(crate) fn made_again(
     snapshot: &Snapshot<'_>,
     root: &Path,
@@ -196,8 +196,8 @@ pub(crate) fn made_again(
     Ok(again)
 }
 
-/// The undos of one dispatch each in this tree that were made, or undone, after the work had begun; and those that were after the work of
-/// these had.
+/// The undos of one dispatch each in this tree that were made, or undone, after the work had begun; and in turn those that came after the
+/// work of these had begun.
 fn undos(
     snapshot: &Snapshot<'_>,
     workspace: &Workspace<'_>,
@@ -222,7 +222,7 @@ fn undos(
     }
 }
 
-/// `None`: it was made in another tree or not finished, or the look with which its work began is not kept any more.
+/// Returns `None` if it was made in another tree, was not finished, or the checkpoint with which its work began is pruned.
 fn undo(
     snapshot: &Snapshot<'_>,
     workspace: &Workspace<'_>,
@@ -252,7 +252,7 @@ fn undo(
     }))
 }
 
-/// The events between which a rollback was undone or aborted: what was restored then, it put back. Empty for one that stands.
+/// The events between which a rollback was undone or aborted: restores between them reverted it. Empty for one that stands.
 pub(crate) fn put_back(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Range<Seq>> {
     let [begun, ended] = [
         [EventType::RollbackUndoBegun, EventType::RollbackAbortBegun].map(EventType::as_str),
@@ -275,7 +275,7 @@ pub(crate) fn put_back(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<
     Ok(during)
 }
 
-/// The event with which the last undo of a rollback began; its own where it has none.
+/// The event with which the last undo of a rollback began; the rollback's own event where it has none.
 pub(crate) fn undo_begun(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Seq> {
     let mut begun = one.seq;
     ic_events::each_since(snapshot, Some(&one.run_id), one.seq, i64::MAX, |event| {
@@ -288,7 +288,7 @@ pub(crate) fn undo_begun(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Resul
     Ok(begun)
 }
 
-/// The histories of these paths: all, or until an event, as if that was now.
+/// The histories of these paths: complete, or up to an event, as if that was now.
 fn histories(
     workspace: &Workspace<'_>,
     work: &Work<'_>,
@@ -337,7 +337,7 @@ fn whose(
     } else if facts.undos.iter().any(|undo| undo.stands_at(at) && is_of(&undo.work)) {
         Whose::Undone
     } else if makers.is_empty() {
-        // The effects of an undo, or a person.
+        // No call made it: the effects of an undo did, or a person.
         restored.unwrap_or(Whose::Person)
     } else {
         Whose::Others

@@ -1,4 +1,4 @@
-//! What differs between two looks at the tree, with the files that both of them passed over: they differ though the trees are alike.
+//! The differences between two checkpoints, with files that both of them left out: these may differ though the trees are equal.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use ic_checkpoint::tree::Reason;
 use ic_worktree::Workspace;
 use ic_worktree::gaps::{Known, Sources, compare};
 
-/// Why no checkpoint holds content of a path that differs, on neither side; `None`: one does, or the file is none that a person would miss.
+/// Why no checkpoint holds content of a path that differs, on neither side; `None`: one does, or a person would not miss the file.
 pub(super) fn unkept(difference: &Difference) -> Option<&'static str> {
     let sides = [&difference.before, &difference.after];
     let passed = |state: &State| match state {
@@ -25,11 +25,11 @@ pub(super) fn unkept(difference: &Difference) -> Option<&'static str> {
 
 type Gaps = BTreeMap<Vec<u8>, Skipped>;
 
-/// Finds what differs between looks at the tree of a workspace.
+/// Finds the differences between checkpoints of a workspace.
 pub(super) struct Differences<'w> {
     workspace: &'w Workspace<'w>,
     gaps: HashMap<CheckpointId, Gaps>,
-    /// Where git has the contents that were found.
+    /// The places in git where contents were found.
     pub(super) sources: Sources,
 }
 
@@ -38,8 +38,8 @@ impl<'w> Differences<'w> {
         Self { workspace, gaps: HashMap::new(), sources: Sources::new() }
     }
 
-    /// What differs between two looks. A file that was passed over has the content that git has, or that it still has: else nothing is known
-    /// of it but that it changed.
+    /// The differences between two checkpoints. A file that was left out is known by the content that git has, or by its present content if
+    /// it did not change since; otherwise only the fact of a change is known.
     pub(super) fn between(&mut self, from: &Checkpoint, to: &Checkpoint) -> Result<Vec<Difference>> {
         let mut found = Vec::new();
         diff::diff(&self.workspace.objects, Some(&from.tree), Some(&to.tree), &mut |difference| {
@@ -89,6 +89,7 @@ impl<'w> Differences<'w> {
     fn known(&mut self, look: &Checkpoint, path: &[u8], state: Option<State>) -> Result<Option<State>> {
         let Some(State::Passed(_)) = state else { return Ok(state) };
         let Some(gap) = self.gaps[&look.id].get(path) else { return Ok(state) };
+        // Only files that were left out for their size are looked up; the content of a secret stays unread.
         if gap.reason != Reason::Oversize.as_str() {
             return Ok(state);
         }

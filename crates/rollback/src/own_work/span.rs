@@ -1,4 +1,4 @@
-//! From which look at the tree to which one a dispatch was at work.
+//! The checkpoints between which a dispatch was at work.
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use ic_session::attribution::Attribution;
 use ic_session::call;
 use ic_store::Snapshot;
 
-/// When a dispatch was at work in the tree, with the work that it began.
+/// The time in which a dispatch was at work in the tree, with the work that it began.
 pub(super) struct WorkSpan {
     pub(super) dispatch: Dispatch,
-    /// The events of the first look and of the last.
+    /// The events of the first checkpoint and of the last.
     pub(super) range: (Seq, Seq),
-    /// When the first one was taken.
+    /// When the first checkpoint was taken.
     pub(super) since: Timestamp,
-    /// The look as it ended.
+    /// The checkpoint that shows the tree at its end.
     pub(super) ended: CheckpointId,
 }
 
 impl WorkSpan {
-    /// Errors: `no_checkpoint` if the tree was not captured as it began, or as it ended, or is not kept any more.
+    /// Errors: `no_checkpoint` if the tree was not captured at its beginning or its end, or if that checkpoint is pruned.
     pub(super) fn of(
         snapshot: &Snapshot<'_>,
         root: &Path,
@@ -37,11 +37,11 @@ impl WorkSpan {
         let after = kept(at_end(snapshot, root, &dispatch)?, &dispatch, "as it ended")?;
         let mut last = after.seq;
         for own in std::iter::once(id).chain(descendants) {
-            // Calls may have gone on after its end: a subagent was left in the background.
+            // Calls may continue after its end: a subagent was left in the background.
             let calls = call::of_dispatch(snapshot, own)?;
             last = calls.iter().filter_map(|call| call.ended_seq).fold(last, Seq::max);
         }
-        // Where an end was not looked at, the next look shows what was done until then.
+        // Where the end was not captured, the next checkpoint shows what was done until then.
         let last = record::look_since(snapshot, root, last)?.map_or(last, |look| look.seq);
         Ok(Self { dispatch, range: (before.seq, last), since: before.created_at, ended: after.id })
     }
@@ -51,8 +51,8 @@ impl WorkSpan {
     }
 }
 
-/// The look at the tree with which a dispatch ended: the event right before the one that ended it. Of work that is told by its calls and
-/// whose end its client did not tell, the next look shows it.
+/// The checkpoint with which a dispatch ended: the event right before the one that ended it. For work whose client reports calls but did
+/// not report its end, the next checkpoint shows it.
 fn at_end(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<Option<Checkpoint>> {
     let Some(end) = dispatch.finished_seq else { return Ok(None) };
     if let Some(look) = record::of_event(snapshot, end - 1)? {
@@ -64,7 +64,7 @@ fn at_end(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<O
     if let Some(look) = record::look_since(snapshot, root, end)? {
         return Ok(Some(look));
     }
-    // Nothing was captured since: each of its calls ended with a capture.
+    // No checkpoint was taken since: each of its calls ended with one.
     let calls = call::of_dispatch(snapshot, &dispatch.id)?;
     let last = calls.iter().filter_map(|call| call.ended_seq).max();
     last.map_or(Ok(None), |last| record::look_since(snapshot, root, last))

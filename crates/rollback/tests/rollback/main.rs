@@ -24,7 +24,7 @@ use model::{Model, Refusal, Row};
 const PHASES: [&str; 5] = ["a", "b", "c", "d", "e"];
 const GATES: &str = r#"{"b→c": [{"check": "artifact_exists"}], "d→e": [{"check": "verdict_exists"}]}"#;
 
-/// One thing that somebody does. Numbers name phases and earlier things, modulo how many there are.
+/// One thing that a user does. Numbers name phases and earlier things, modulo how many there are.
 #[derive(Debug, Clone)]
 enum Deed {
     Advance,

@@ -76,7 +76,7 @@ impl Model {
         if self.completed {
             return Err(Refusal("terminal_phase"));
         }
-        // The gate of the phase that is left stands, whatever phases are passed over.
+        // The gate of the phase that is left applies, whatever phases are skipped.
         let holds = match self.at {
             1 => self.artifacts.iter().any(|a| a.phase == 1 && !a.marked),
             3 => self.newest_verdict(3),

@@ -1,7 +1,7 @@
-//! Taking rows away and putting them back, with an archive for each scope beside the ledger.
+//! Removes rows and restores them, with an archive for each scope beside the ledger.
 //!
-//! Each scope is one transaction of the engine. What a predecessor did is recognised by its archives, whose names are counted up
-//! and which say themselves whose rows they hold: scopes come and go with their rows, so that their order says nothing.
+//! Each scope is one transaction of the engine. What a predecessor did is recognised by its archives, whose names are counted up and whose
+//! manifest names the scope. Scopes come and go with their rows, so their order says nothing.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::{Rewinder, Scope, Site, prepare, refuse_others};
 use crate::outcome::Data;
 
-/// An archive of a rollback, the newest of its scope, and whether its rows are gone.
+/// The newest archive of a scope that a rollback made, and whether its rows are gone.
 struct Kept {
     at: usize,
     archive: Archive,
@@ -34,13 +34,14 @@ impl Kept {
     }
 }
 
-/// Takes the rows away, or says which would go; what is gone already is not taken again, and is told of all the same. Returns the rows and
-/// what the step is remembered with.
+/// Removes the rows, or says which would go. What is gone already is not removed again, but is reported. Returns the rows and the detail
+/// that the journal keeps.
 pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, Value)> {
     let target = site.covered.database(site.settings)?;
     let held = site
         .saga
         .map(|saga| lock::database(saga.kernel.store(), &target.database, site.settings.busy_timeout));
+    // Held until the last scope is done: two rewinds of one database must not take turns.
     let _lock = held.transpose()?;
     let (mut rewinder, kept, mut data) = look(site, &target)?;
     let is_left = |scope: &&Scope| !is_gone(scope, &kept);
@@ -52,7 +53,7 @@ pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, Value)> {
     };
     let mut next = files(site.kernel, &remembered.id)?.last().map_or(0, |(at, _)| at + 1);
     for scope in rewinder.scopes.iter().filter(is_left) {
-        // One that nothing was taken away by is the engine's to replace.
+        // An archive by which no row was removed is replaced by the engine.
         let unused =
             kept.iter().find(|kept| kept.state == ArchiveState::Unused && kept.manifest.scope == *scope);
         let at = unused.map_or(next, |kept| kept.at);
@@ -69,7 +70,7 @@ pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, Value)> {
     Ok((data, detail))
 }
 
-/// All rows that are newer than the mark now, whoever refuses to let them go.
+/// All rows that are newer than the mark now, also those that another check refuses to remove.
 pub(super) fn newer(site: &Site<'_, '_>) -> Result<Data> {
     let target = site.covered.database(site.settings)?;
     let rewinder = prepare(site, &target)?;
@@ -80,9 +81,9 @@ pub(super) fn newer(site: &Site<'_, '_>) -> Result<Data> {
     Ok(data)
 }
 
-/// What there is to be taken, the archives of what was, and the rows that are gone already.
+/// The rows that are to be removed, the archives of those that were, and the counts of rows that are gone already.
 ///
-/// Errors: those of [`prepare`] and, unless some rows are gone, [`refuse_others`]: what is half taken is taken wholly.
+/// Errors: those of [`prepare`] and, unless some rows are gone, [`refuse_others`]: a removal that was begun is finished.
 fn look(site: &Site<'_, '_>, target: &Target) -> Result<(Rewinder, Vec<Kept>, Data)> {
     let rewinder = prepare(site, target)?;
     let kept = match site.covered.remembered() {
@@ -105,18 +106,18 @@ fn is_gone(scope: &Scope, kept: &[Kept]) -> bool {
     kept.iter().any(|kept| kept.state == ArchiveState::Applied && kept.manifest.scope == *scope)
 }
 
-/// Rows that were put back, and why the rest was not.
+/// The rows that were restored, and why the others were not.
 #[derive(Default)]
 pub(super) struct PutBack {
-    /// `None`: nothing had been taken away.
+    /// The rows that are back; `None`: none had been removed.
     pub(super) data: Option<Data>,
-    /// Why some are not back: those of a scope are back wholly or not at all.
+    /// Why some are not back: the rows of one scope are back wholly or not at all.
     pub(super) error: Option<Diagnosis>,
-    /// Whether any are back by this call, or by one before it.
+    /// Whether this call or an earlier one restored any.
     pub(super) is_begun: bool,
 }
 
-/// Puts the rows back that a rollback took, or says which would come; what is back already is left alone, and is told of all the same.
+/// Restores the rows that a rollback removed, or says which would return. Rows that are back already are left alone, and reported.
 pub(super) fn put_back(site: &Site<'_, '_>) -> Result<PutBack> {
     let Some(remembered) = site.covered.remembered() else { return Ok(PutBack::default()) };
     if files(site.kernel, &remembered.id)?.is_empty() {
@@ -131,7 +132,7 @@ pub(super) fn put_back(site: &Site<'_, '_>) -> Result<PutBack> {
     each_back(site, remembered, &target, |engine, archive| engine.undo(archive, now))
 }
 
-/// Has `act` put each archive of a rollback back, newest first, or say what that would do.
+/// Calls `act` for each archive of a rollback, newest first, to restore it or to say what that would do.
 fn each_back(
     site: &Site<'_, '_>,
     remembered: &RollbackRecord,
@@ -141,7 +142,7 @@ fn each_back(
     let mut put_back = PutBack::default();
     let mut engine = open_remembered(target, Options { busy_timeout: site.settings.busy_timeout })?;
     let mut data = Data::of(target);
-    // The journal knows better than a database whose application may have cleared its log.
+    // The journal is believed rather than the database, whose application may have cleared its log.
     let were_taken = site.kernel.read(|snapshot| were_taken(snapshot, &remembered.id))?;
     for kept in archives(site.kernel, &engine, &remembered.id)?.iter().rev() {
         match kept.state {
@@ -150,6 +151,7 @@ fn each_back(
             ArchiveState::Applied | ArchiveState::Unused => match act(&mut engine, &kept.archive) {
                 Ok(report) => data.add(report.restored_row_counts.iter()),
                 Err(UndoError::AllThere { .. }) => data.add(kept.counts()),
+                // The other scopes are restored anyway; the first error is the one that is reported.
                 Err(UndoError::Failed(error)) => {
                     put_back.error.get_or_insert(error);
                     continue;
@@ -162,13 +164,13 @@ fn each_back(
     Ok(put_back)
 }
 
-/// Whether a rollback once took all of its rows.
+/// Whether a rollback at one time had removed all of its rows.
 fn were_taken(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<bool> {
     let all = steps::of_rollback(snapshot, id)?;
     Ok(all.iter().any(|step| step.kind == StepKind::Data && step.detail["rows"].is_object()))
 }
 
-/// Errors: `corrupt` if the archives that are there do not hold all the rows that the journal says were taken.
+/// Errors: `corrupt` if the archives that exist do not hold all the rows that the journal says were removed.
 pub(super) fn require_archives(site: &Site<'_, '_>, taken: &Value) -> Result<()> {
     let Some(remembered) = site.covered.remembered() else { return Ok(()) };
     let kernel = site.kernel;
@@ -213,7 +215,7 @@ fn archives(kernel: &Kernel, engine: &RelationalRollbackEngine, id: &RollbackId)
     with_state.collect()
 }
 
-/// The archives of a rollback that are there, with their numbers, ascending.
+/// The archives of a rollback that exist, with their numbers, ascending.
 fn files(kernel: &Kernel, id: &RollbackId) -> Result<Vec<(usize, PathBuf)>> {
     let directory = lock::directory(kernel.store())?;
     let doing = || format!("listing {}", directory.display());
@@ -232,7 +234,7 @@ fn files(kernel: &Kernel, id: &RollbackId) -> Result<Vec<(usize, PathBuf)>> {
     Ok(files)
 }
 
-/// What the application's audit knows an archive by: each is a rewind of its own.
+/// The name by which the application's audit knows an archive: each is a rewind of its own.
 fn name(id: &RollbackId, at: usize) -> String {
     format!("{id}-{at}")
 }

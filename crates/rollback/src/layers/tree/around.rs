@@ -1,4 +1,4 @@
-//! The tree around the undoing of effects, whose programs may change any of it: what they did is taken back with the tree.
+//! The tree around the undo of effects, whose programs may change any of it: what they did is reverted with the tree.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +24,8 @@ use crate::undo_preconditions::undone_effects;
 /// A warning that says where the content is that the undo of an effect replaced.
 const RESTORED_BY_EFFECTS: &str = "restored_by_effects";
 
-/// Captures the tree before effects are undone, whose scripts may change any of it, and records that with the step; returns what is known
-/// of the tree around them. Nothing is captured where no effect is left, or the rollback means nothing of the tree.
+/// Captures the tree before effects are undone, whose scripts may change any of it, and records that with the step. Returns what is known
+/// of the tree around them. Nothing is captured where no effect is left, or the rollback does not cover the tree.
 pub(crate) fn keep_before_effects(
     saga: &Saga<'_>,
     remembered: &RollbackRecord,
@@ -44,8 +44,8 @@ pub(crate) fn keep_before_effects(
         .map(|(known, _)| known)
 }
 
-/// Captures the tree after effects were undone, if it was captured before; returns what is known of it, and the picture where it has nothing
-/// of what rules hide.
+/// Captures the tree after effects were undone, if it was captured before. Returns what is known of it, and the capture where it has no
+/// file that ignore rules hide.
 pub(crate) fn keep_after_effects(
     saga: &Saga<'_>,
     remembered: &RollbackRecord,
@@ -81,7 +81,7 @@ pub(crate) fn done_by_effects(
     Ok(goes.into_iter().map(|(before, after)| (id(before), after.map(id))).collect())
 }
 
-/// What the undo of one dispatch has done to the tree when it comes to its files; nothing where it has not begun.
+/// What the undo of one dispatch has done to the tree before it reaches its files; nothing where it has not begun.
 pub(super) fn met(workspace: &Workspace<'_>, undo: Option<&RollbackRecord>) -> Result<Met> {
     let Some(undo) = undo else { return Ok(Met::default()) };
     let put_back = put_back(workspace, undo)?;
@@ -92,7 +92,7 @@ pub(super) fn met(workspace: &Workspace<'_>, undo: Option<&RollbackRecord>) -> R
     Ok(Met { since: Some(since), effects, put_back, ..Met::default() })
 }
 
-/// The paths that the undo of a rollback had put back when it was aborted; `None`: it was not.
+/// The paths that the undo of a rollback had restored when it was aborted; `None`: it was not.
 fn put_back(workspace: &Workspace<'_>, undo: &RollbackRecord) -> Result<Option<BTreeSet<Vec<u8>>>> {
     let restores = workspace.kernel.read(|snapshot| {
         if steps::course(&steps::of_rollback(snapshot, &undo.id)?) != Course::Reapply {
@@ -112,7 +112,7 @@ fn put_back(workspace: &Workspace<'_>, undo: &RollbackRecord) -> Result<Option<B
     Ok(Some(paths))
 }
 
-/// Says of paths that stay that the undo of an effect, which comes before, restores them all the same.
+/// Adds to paths that are left that the undo of an effect, which comes before, restores them anyway.
 pub(super) fn foretell_restored(report: &mut Report, work: &Work) {
     let restored = own_work::files_of(work.effects.iter().flat_map(|effects| &effects.compensations));
     for (path, why) in &mut report.plan.skipped {
@@ -123,8 +123,8 @@ pub(super) fn foretell_restored(report: &mut Report, work: &Work) {
     report.forget_left(|path| restored.contains(&path.0));
 }
 
-/// Says of the files that undoing effects restored by itself where their content is that stood there before. Returns the changes at those
-/// that the preview names among its own: the restore found them done. What rules hide is not among them, nor what
+/// A warning for each file that an effect's undo restored, with the checkpoint that has its former content. Returns the changes at those
+/// that the preview names among its own, because the restore found them done. Files that ignore rules hide are not among them, nor what
 /// stays where the caller `keeps_theirs`.
 pub(super) fn tell_of_restored(
     workspace: &Workspace<'_>,
@@ -166,7 +166,7 @@ pub(super) fn tell_of_restored(
                 Some(at) if keeps_theirs || !is_usual => {
                     report.plan.skipped[at].1 += "; but the undo of an effect restored it";
                 }
-                // What others changed was to be undone, and is.
+                // The preview listed it among what the rollback undoes, and an effect has undone it.
                 Some(at) => {
                     report.plan.skipped.remove(at);
                     steps.push(step);
@@ -179,7 +179,8 @@ pub(super) fn tell_of_restored(
     Ok(steps)
 }
 
-/// Captures the tree, what the rules hide of `force` too, and records that with the step; returns what is known of it, and the picture.
+/// Captures the tree, with files of `force` that ignore rules hide, and records that with the step. Returns what is known of it, and the
+/// capture.
 fn keep_tree(
     saga: &Saga<'_>,
     remembered: &RollbackRecord,
@@ -200,9 +201,9 @@ fn keep_tree(
     Ok((known(shot.id()), shot))
 }
 
-/// What each go at the effects of a rollback changed in the tree, oldest first. `restores`: those of the rollback, oldest first. Others may work
-/// on beside the undo of one dispatch: of what changed around its effects, only the paths of that work count, and files that the effects
-/// restore by themselves; where the process died, only such of these as are restored.
+/// What each attempt at the effects of a rollback changed in the tree, oldest first. `restores`: those of the rollback, oldest first.
+/// Others may work during the undo of one dispatch, so of the changes around its effects only the paths of that work count, and files that
+/// the effects restore by themselves. Where the process died, only those of them count that are restored.
 pub(super) fn changed_by_effects(
     workspace: &Workspace<'_>,
     remembered: &RollbackRecord,
@@ -216,7 +217,7 @@ pub(super) fn changed_by_effects(
     let is_of_one = remembered.only().is_some();
     let mut changes = Vec::new();
     for (at, (before, after)) in goes.iter().enumerate() {
-        // Where the process died, all until the next look at the tree counts as the effects' work.
+        // Where the process died, every change until the next checkpoint counts as the effects' work.
         let next = goes.get(at + 1).map(|(next, _)| next);
         let then = after.as_ref().or(next).or_else(|| restores.first().map(|restore| &restore.safety_id));
         let all = changes_between(workspace, before, then, reach.files())?;
@@ -229,7 +230,7 @@ pub(super) fn changed_by_effects(
     Ok(changes)
 }
 
-/// Says of an operation of git's that a restore ends, such as a merge: no checkpoint has its notes, so that no redo brings it back.
+/// A warning about an operation of git's that a restore ends, such as a merge: no checkpoint has its notes, so no redo restores it.
 pub(super) fn ended(report: &Report) -> Option<Warning> {
     let operation = report.git.as_ref()?.plan.ends.as_ref()?;
     let files = report.safety_id.as_ref().map_or_else(

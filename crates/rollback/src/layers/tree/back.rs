@@ -1,6 +1,7 @@
-//! The tree on a way back: first whether it is the rollback's to be taken back, then its restores, newest first.
+//! The tree in an undo or abort. First it is checked whether its changes are the rollback's own; then its restores are undone, newest
+//! first.
 //!
-//! Both can be asked and done again: a path that is back already is as one of the restores found it.
+//! Both can be repeated: a path that is restored already has a content that one of the restores found.
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::record::{self, Checkpoint};
@@ -24,24 +25,26 @@ use crate::undo_preconditions::undone_effects;
 /// The restores of a rollback, in the tree that they changed.
 struct TreeBack<'k> {
     workspace: Workspace<'k>,
-    /// Oldest first.
+    /// In the order in which they were made.
     restores: Vec<Restore>,
-    /// What each go at the effects changed in it, oldest first.
+    /// What each attempt at the effects changed in it, oldest first.
     effects: Vec<TreeChanges>,
     /// The rollback, where it undid only what one dispatch did.
     of_one: Option<RollbackRecord>,
-    /// A restore that was interrupted and is finished now.
+    /// What is to be said of a restore that was interrupted and is finished now.
     settled: Option<Warning>,
 }
 
-/// Takes the tree back, or says what that would do; nothing to be taken back is no error.
+/// Undoes the restores of a rollback, or says what that would do. It is no error if there is nothing to undo.
 pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut Work) -> Result<()> {
     let Some(remembered) = site.covered.remembered() else { return Ok(()) };
     let until = site.kernel.read(|snapshot| until(snapshot, remembered, course))?;
     let look = Look { course, until, force: site.force, dry_run: site.is_dry(), watch: site.watch };
     let Some(found) = to_put_back(site.kernel, site.settings, site.covered, look)? else { return Ok(()) };
+    // Reports of a step that an earlier attempt made stay where they are.
     let first = work.tree.len();
     let put_back = found.put_back(look, &mut work.tree);
+    // A preview reports the paths of an interrupted undo too, which the real call would find done.
     if look.dry_run {
         for report in &mut work.tree[first..] {
             let is_its = |restore: &Restore| restore.target_id == report.target.id;
@@ -63,8 +66,8 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut Work) -> Result
     })
 }
 
-/// Finishes a restore that was interrupted, and looks whether the tree of a rollback is its own to be taken back. Asked before the run is
-/// closed for it. Returns what is to be said of that restore.
+/// Finishes a restore that was interrupted, and checks whether the tree still is as the rollback left it. Called before the run is closed
+/// for an undo or abort. Returns what is to be said of that restore.
 ///
 /// Errors: those of [`to_put_back`].
 pub(crate) fn require_own(
@@ -80,31 +83,31 @@ pub(crate) fn require_own(
     to_put_back(kernel, settings, covered, look).map(|found| found.and_then(|found| found.settled))
 }
 
-/// How the tree of a rollback is looked at, and taken back.
+/// How the restores of a rollback are checked and undone.
 #[derive(Clone, Copy)]
 struct Look<'a> {
-    /// Which way the rollback goes.
+    /// The direction in which the rollback goes.
     course: Course,
-    /// The rollback's restores lie before this event.
+    /// The event before which the rollback's restores lie.
     until: Seq,
-    /// What others changed is taken back, too.
+    /// Whether what others changed is reverted too.
     force: Force,
-    /// Nothing is changed, not even to finish what was interrupted.
+    /// Whether nothing is changed, not even to finish an interrupted restore.
     dry_run: bool,
     watch: &'a Watch,
 }
 
 impl Look<'_> {
-    /// The same, and nothing is changed or passed.
+    /// The same, without any change and without any refusal passed.
     fn only(self) -> Self {
         Self { force: Force::default(), dry_run: true, ..self }
     }
 }
 
-/// What is to be taken back of files and git's state, when nothing refuses it; `None`: nothing.
+/// The changes to files and git's state that are to be reverted, when nothing refuses it; `None`: there are none.
 ///
-/// Errors: `file_conflict` if others changed since what the rollback restored, or recorded it; `foreign_commits`, `work_running`: nothing
-/// is changed. `force`: none of them.
+/// Errors: `file_conflict` if others changed or recorded since what the rollback restored; `foreign_commits`, `work_running`: nothing is
+/// changed. With `force` none of them.
 fn to_put_back<'k>(
     kernel: &'k Kernel,
     settings: &'k Settings,
@@ -122,18 +125,18 @@ fn to_put_back<'k>(
     let kept = safety.unwrap_or_else(|| target.id.clone());
     require_project(run, &kept, "move it back there, then call again")?;
     let workspace = Workspace::of_run(kernel, run, settings)?;
-    // One that was interrupted is undone like the others, once it is finished; a dry run takes it to be.
+    // An interrupted restore is undone like the others, once it is finished; a dry run takes it to be finished.
     let settled = if look.dry_run { None } else { ic_worktree::settle(&workspace, look.watch)? };
     let found = own_of(workspace, remembered, &target, look);
     match (found, settled) {
         (Ok(tree), settled) => Ok(Some(TreeBack { settled, ..tree })),
-        // What it wrote is written, whatever is refused.
+        // What the finished restore wrote stays, whatever is refused.
         (Err(error), Some(settled)) => Err(error.but(&settled.message).detail("settled", settled.message)),
         (Err(error), None) => Err(error),
     }
 }
 
-/// What a rollback changed of the tree of this workspace. Errors: those of [`to_put_back`].
+/// What a rollback changed in the tree of this workspace. Errors: those of [`to_put_back`].
 fn own_of<'k>(
     workspace: Workspace<'k>,
     remembered: &RollbackRecord,
@@ -142,7 +145,7 @@ fn own_of<'k>(
 ) -> Result<TreeBack<'k>> {
     let mut restores = ic_worktree::restores_since(&workspace, &target.id, remembered.seq, look.dry_run)?;
     restores.retain(|restore| restore.seq < look.until);
-    // One that is aborted goes on without what was lost: the run would stay closed for ever.
+    // An abort continues without what was lost: otherwise the run would stay closed for ever.
     if remembered.status == RollbackStatus::Done {
         require_not_lost(&workspace, (&target.id, remembered.seq), look.until)?;
     }
@@ -159,7 +162,7 @@ fn own_of<'k>(
         Code::GitBusy if !error.details().contains_key("unfinished") => {
             error.hint("wait until git is done, or remove the lock that a dead git left; then call again")
         }
-        // A redo would mean that restore.
+        // A plain redo would undo the restore by hand that the hint names, so the hint gives the id.
         Code::FileConflict | Code::ForeignCommits => {
             let again = match remembered.status {
                 RollbackStatus::Done => {
@@ -184,7 +187,7 @@ fn own_of<'k>(
     Ok(tree)
 }
 
-/// Errors: `checkpoint_not_found` where the content that a restore of the rollback replaced is lost: its files cannot be as they were.
+/// Errors: `checkpoint_not_found` where the content that a restore of the rollback replaced is lost: its files cannot be restored.
 fn require_not_lost(
     workspace: &Workspace<'_>,
     (target, since): (&CheckpointId, Seq),
@@ -201,12 +204,12 @@ fn require_not_lost(
 }
 
 impl TreeBack<'_> {
-    /// Errors: `file_conflict`, `foreign_commits`, `work_running` where putting back would take what is not the rollback's.
+    /// Errors: `file_conflict`, `foreign_commits`, `work_running` where the undo would remove what is not the rollback's.
     fn require_own(&self, look: Look<'_>) -> Result<()> {
         if let Some(report) = self.merge_back(look.only())? {
             return refuse_conflict(&report);
         }
-        // What another run recorded comes first: the way around it is the way around what was changed, too.
+        // Conflicts with records of other runs come first: their hint also leads around what was merely changed.
         for at in 0..self.restores.len() {
             let report = self.take_back(at, look.only())?;
             refuse_conflict(&report).map_err(|error| self.with_moved_git(&report, look.watch, error))?;
@@ -219,7 +222,7 @@ impl TreeBack<'_> {
         Ok(())
     }
 
-    /// Where git's state is not as it was left either, the paths alone do not lead on.
+    /// Adds git's state to a refusal of paths where it changed too: restoring the paths alone would then meet the next refusal.
     fn with_moved_git(&self, report: &Report, watch: &Watch, error: Diagnosis) -> Diagnosis {
         let Ok(changed) = ic_worktree::changed_since(&self.workspace, &self.restores, &self.effects) else {
             return error;
@@ -237,7 +240,7 @@ impl TreeBack<'_> {
         }
     }
 
-    /// Puts back what one go at the effects changed in the tree, once the restores and later goes are taken back.
+    /// Reverts what one attempt at the effects changed in the tree, once the restores and later attempts are undone.
     fn undo_what_effects_changed(
         &self,
         at: usize,
@@ -250,16 +253,16 @@ impl TreeBack<'_> {
         ic_worktree::take_changes_back(&self.workspace, changes, not_yet, &request, watch)
     }
 
-    /// What comes before the go at the effects at this place, on the way back.
+    /// What is undone before the attempt at the effects at this place.
     fn not_yet(&self, at: usize) -> NotYet<'_> {
         NotYet { restores: &self.restores, changes: &self.effects[at + 1..] }
     }
 
-    /// Makes the work of one dispatch again: others may have changed its paths since it was undone. `None`: it is no undo of one dispatch, or
-    /// nothing of it can be merged.
+    /// Merges the work of one dispatch back into the tree: others may have changed its paths since it was undone. `None`: this is no undo
+    /// of one dispatch, or nothing of it can be merged.
     fn merge_back(&self, Look { course, force, dry_run, watch, .. }: Look<'_>) -> Result<Option<Report>> {
         let Some(one) = &self.of_one else { return Ok(None) };
-        // What is aborted was never whole: only what it changed goes back.
+        // A rollback that is aborted was never complete: only what it changed is reverted.
         let is_whole = course == Course::Undo;
         let did = own_work::Did { effects: &self.effects, restores: &self.restores };
         let Some((work, target)) = own_work::again(&self.workspace, one, is_whole, did)? else {
@@ -275,7 +278,7 @@ impl TreeBack<'_> {
         ic_worktree::merge_back(&self.workspace, (work, &target), &request, watch).map(Some)
     }
 
-    /// Takes one restore back, once the later ones are.
+    /// Undoes one restore, once the later ones are undone.
     fn take_back(&self, at: usize, Look { force, dry_run, watch, .. }: Look<'_>) -> Result<Report> {
         let restore = &self.restores[at];
         let request = RestoreRequest {
@@ -293,8 +296,8 @@ impl TreeBack<'_> {
         })
     }
 
-    /// Puts files and git's state back as they were before the rollback touched them, newest restore first. A path that does not come
-    /// back ends it: the last report names it.
+    /// Reverts files and git's state to before the rollback, newest restore first. A path that could not be restored ends it: the last
+    /// report names it.
     fn put_back(&self, look: Look<'_>, reports: &mut Vec<Report>) -> Result<()> {
         if let Some(report) = self.merge_back(look)? {
             reports.push(report);
@@ -344,8 +347,8 @@ fn refuse_conflict(report: &Report) -> Result<()> {
     Err(Diagnosis::new(Code::FileConflict, message).hint(format!("restore it by hand: {command}")))
 }
 
-/// Errors: `file_conflict`, naming what others changed since the rollback restored it. What its effects changed may be undone in part: a way back
-/// that died is taken up again.
+/// Errors: `file_conflict`, naming what others changed since the rollback restored it. What its effects changed may be reverted in part: an
+/// undo or abort whose process died is resumed.
 fn require_untouched(
     workspace: &Workspace<'_>,
     restores: &[Restore],

@@ -1,4 +1,4 @@
-//! The commands that restore by hand what others changed since a rollback: they name what is lost with it, and no more is lost.
+//! The commands that restore by hand what others changed since a rollback. They name what is lost with it, and lose nothing else.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use ic_journal::Force;
 use ic_store::path_from_bytes;
 use ic_worktree::{Deed, RestoreRequest, Watch, Which, Workspace, restore_into};
 
-/// How a conflict names git's state.
+/// The path by which a conflict names git's state.
 pub(super) const GIT: &[u8] = b".git";
-/// A command line with more paths is for nobody to read.
+/// A longer command line could not be read or copied.
 const MOST_PATHS: usize = 20;
 
 /// The command that restores these paths as a checkpoint has them, and nothing else.
@@ -22,7 +22,7 @@ pub(super) fn of_paths(checkpoint: &CheckpointId, paths: &[&[u8]]) -> String {
     format!("ic checkpoint restore {}{options} --strategy files-only --force --yes", checkpoint.short())
 }
 
-/// The way to what a rollback left: of these paths alone, where git's state is none of them.
+/// The hint that restores what a rollback left: only these paths, where git's state is none of them.
 pub(super) fn hint(
     workspace: &Workspace<'_>,
     left: &CheckpointId,
@@ -41,7 +41,7 @@ pub(super) fn hint(
     ))
 }
 
-/// What else a restore of the whole tree and of git's state takes away: commits off their branch, and changes in other files.
+/// What else a restore of the whole tree and of git's state removes: commits from their branch, and changes in other files.
 fn discarded(
     workspace: &Workspace<'_>,
     left: &CheckpointId,
@@ -64,7 +64,7 @@ fn discarded(
         expect_plan: None,
     };
     let deed = Deed { keep: BTreeSet::new(), until: Seq::MAX, did: Vec::new(), taken: None };
-    // The refusal that this is a hint of counts, whatever keeps from a plan.
+    // This is the hint of a refusal, which must not fail because no plan can be made.
     let Ok(report) = restore_into(workspace, target, deed, &request, watch) else { return Ok(String::new()) };
     let commits = report.git.as_ref().map_or(0, |git| git.plan.new_commits.len());
     let other = report.plan.steps.iter().map(|step| step.path.0.as_slice());
@@ -88,7 +88,7 @@ fn discarded(
     Ok(said.iter().map(|one| format!(", {one}")).collect())
 }
 
-/// The way that leaves commits where they are: the files alone come back, and the undo stands. Nothing where git's state is as it was left.
+/// The hint that leaves commits where they are: only the files are restored, and the undo stands. Empty where git's state did not change.
 pub(super) fn beside_commits(
     workspace: &Workspace<'_>,
     restores: &[Restore],
@@ -110,7 +110,7 @@ pub(super) fn beside_commits(
     Ok(format!("; to bring back these files alone, and leave commits where they are: {command}"))
 }
 
-/// The way by hand where the whole restore is refused.
+/// The hint for a restore by hand, where the whole restore is refused.
 pub(super) fn whole(back_to: &CheckpointId, error: Diagnosis) -> Diagnosis {
     let loss = match error.code() {
         Code::ForeignCommits => {

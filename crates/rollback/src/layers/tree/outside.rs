@@ -1,7 +1,7 @@
-//! Files outside of the project that tool calls named: what the covered calls did to them goes back, or comes again.
+//! Files outside of the project that tool calls named: what the covered calls did to them is reverted, or made again.
 //!
-//! Nothing of it is journaled but the calls themselves: both states of a file are in the store before its row is. A file that is as one of
-//! them is replaced by the other, so the step can be begun again whenever a process died in it.
+//! Nothing is journaled but the calls themselves: both states of a file are in the store before its row is. A file that has one of the two
+//! states gets the other, so the step can be repeated after its process died.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::outside_change::OutsideChange;
 
 const NOT_KEPT: &str = "no content of it is kept";
 
-/// Goes through the files of the calls that a rollback covers, or says what that would do.
+/// Reverts or repeats the changes of the calls that a rollback covers, or says what that would do.
 pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut Work) -> Result<()> {
     let covered = site.covered;
     if !covered.layers.contains(&Layer::Files) {
@@ -49,7 +49,7 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut Work) -> Result
     Ok(())
 }
 
-/// `files`: what calls did at the path, in the order in which it is gone through. `None`: it is as it is to be.
+/// `files`: what calls did at the path, in the order in which it is undone or repeated. `None`: the path has the wanted state already.
 fn one(
     site: &Site<'_, '_>,
     workspace: &Workspace<'_>,
@@ -65,6 +65,7 @@ fn one(
     let like = first.became.as_ref().unwrap_or(&first.was);
     let now = workspace.outside_now(path, like);
     let left = |why: String, action| Some(OutsideChange { path: path.to_owned(), action, left: Some(why) });
+    // Each call is checked against the state that the one before leads to, so a change by others between two calls is noticed.
     let mut to = now.clone();
     for file in files {
         let (from, into) = ends(file);
@@ -95,7 +96,7 @@ fn one(
     Some(OutsideChange { path: path.to_owned(), action, left: done.err() })
 }
 
-/// Why no content of what stands there is kept; empty where it is.
+/// Why no content of this state is kept; empty where it is.
 fn reason(standing: &Standing) -> &str {
     match standing {
         Standing::Unkept { reason, .. } => reason,

@@ -1,4 +1,4 @@
-//! The checkpoint that the tree goes back to, and what refuses it.
+//! The checkpoint to which the tree is restored, and what refuses it.
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_checkpoint::record::Checkpoint;
@@ -8,7 +8,7 @@ use ic_worktree::root_of;
 
 use crate::covered::{Covered, Planned};
 
-/// The checkpoint of the place that the cut is at. Errors: `no_checkpoint`: never "the nearest".
+/// The checkpoint of the place at which the cut is. Errors: `no_checkpoint`; another one is never taken instead.
 pub(super) fn target(kernel: &Kernel, covered: &Covered) -> Result<Checkpoint> {
     let seq = covered.cut.seq;
     let is_prompt = || {
@@ -44,7 +44,7 @@ pub(super) fn require_content(target: &Checkpoint, planned: &Planned) -> Result<
     .detail("checkpoint_id", target.id.as_str()))
 }
 
-/// Errors: `foreign_root` for a plan whose project is not where it was. One that was begun has nothing to choose.
+/// Errors: `foreign_root` for a plan whose project is not where it was. A rollback that was begun has no other choice.
 pub(super) fn require_whole_project(covered: &Covered, target: &Checkpoint, way: &str) -> Result<()> {
     match covered.as_planned() {
         Some(_) => require_project(&covered.run, &target.id, way),
@@ -54,7 +54,7 @@ pub(super) fn require_whole_project(covered: &Covered, target: &Checkpoint, way:
 
 /// Errors: `foreign_root` if the project of a run is not where it was; `way`: what can be done about it.
 pub(super) fn require_project(run: &Run, kept: &CheckpointId, way: &str) -> Result<()> {
-    // A directory within a work tree that is gone is brought back like any other.
+    // A directory within a work tree is restored with it, so only the root must exist.
     if root_of(&run.project_dir).is_dir() {
         return Ok(());
     }
