@@ -15,27 +15,27 @@ use crate::process::ProcessIdentity;
 /// How long an undo may take unless it says otherwise: one that hangs must not hold a rollback for ever.
 pub const USUAL_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// How an undo undoes.
+/// The way in which an effect is undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Action {
     /// A program is run, without a shell.
     Exec {
-        /// Its name and arguments.
+        /// The program's name and its arguments.
         argv: Vec<String>,
-        /// How.
+        /// Where, with which variables, and how long and how often it is run.
         #[serde(flatten)]
         how: How,
     },
     /// A line is run by `sh`.
     Shell {
-        /// The line.
+        /// The line, as `sh -c` takes it.
         line: String,
-        /// How.
+        /// Where, with which variables, and how long and how often it is run.
         #[serde(flatten)]
         how: How,
     },
-    /// Paths are put back as they were when this was registered.
+    /// Paths are restored to what they were when this was registered.
     RestoreFiles {
         /// Each path from the project's root, and what stood there.
         files: Vec<FileBefore>,
@@ -44,7 +44,7 @@ pub enum Action {
     KillProcess {
         /// The file, from the project's root, that the process's number is written to.
         pid_file: Option<PathText>,
-        /// The process, as soon as it is known.
+        /// The process, once its number is known.
         identity: Option<ProcessIdentity>,
         /// The process that the file named before the step: it is not the step's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,17 +52,17 @@ pub enum Action {
     },
     /// Nothing needs to be done.
     Skip {
-        /// Why.
+        /// Why nothing is needed, as declared.
         reason: Option<String>,
     },
     /// Nothing can be run; to try the step again is the advice.
     Retry {
-        /// Why.
+        /// Why the step is tried again instead, as declared.
         reason: Option<String>,
     },
     /// What was done cannot be undone, and nothing that was done before it is, unless by force.
     Pivot {
-        /// Why.
+        /// Why it cannot be undone, as declared.
         reason: Option<String>,
     },
 }
@@ -70,16 +70,16 @@ pub enum Action {
 /// How a command is run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct How {
-    /// Where, from the project's directory; `None`: there.
+    /// The working directory, from the project's directory; `None`: that directory itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathText>,
-    /// Variables for it.
+    /// Variables that are added to its environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// How long it may take, in milliseconds.
+    /// How long one attempt may take, in milliseconds; `None`: [`USUAL_TIMEOUT`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// How often it is tried again.
+    /// How often a failed attempt is followed by another.
     #[serde(default)]
     pub retries: u32,
     /// How long is waited before it is tried again, in milliseconds; twice as long each time.
@@ -88,15 +88,14 @@ pub struct How {
 }
 
 impl How {
-    /// How long it may take.
+    /// How long one attempt may take.
     pub fn timeout(&self) -> Duration {
         self.timeout_ms.map_or(USUAL_TIMEOUT, Duration::from_millis)
     }
 
     /// How long is waited before attempt number `attempt` (from 1) is followed by another; `None`: it is the last.
     pub fn pause_after(&self, attempt: u32) -> Option<Duration> {
-        // Without a bound, a backoff of one minute is two hours by the eighth attempt, and the run is closed
-        // meanwhile.
+        // Without a bound, a backoff of one minute is two hours by the eighth attempt, and the run is closed all that time.
         const LONGEST: Duration = Duration::from_mins(5);
         let doubled = 1_u64.checked_shl(attempt.saturating_sub(1)).unwrap_or(u64::MAX);
         (attempt <= self.retries)
@@ -109,27 +108,27 @@ impl How {
 pub struct FileBefore {
     /// From the project's root.
     pub path: PathText,
-    /// What stood there.
+    /// What was at the path: a file, a link, or nothing.
     pub before: Before,
 }
 
-/// What stood at a path.
+/// What was at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "was", rename_all = "snake_case")]
 pub enum Before {
-    /// Nothing.
+    /// There was neither a file nor a link.
     Absent,
-    /// A file.
+    /// There was a regular file.
     File {
         /// Its content, an object of the store.
         #[serde(with = "hash_text")]
         hash: Hash,
-        /// Its permission bits.
+        /// Its permission bits, which the undo restores too.
         mode: u32,
     },
-    /// A symbolic link.
+    /// There was a symbolic link.
     Symlink {
-        /// Where it pointed.
+        /// The text of the link.
         target: PathText,
     },
 }
@@ -182,7 +181,7 @@ impl Action {
         }
     }
 
-    /// The contents that it needs.
+    /// The contents in the store that it needs: a prune must keep them.
     pub fn contents(&self) -> impl Iterator<Item = Hash> {
         let files = match self {
             Self::RestoreFiles { files } => files.as_slice(),

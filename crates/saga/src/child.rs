@@ -37,7 +37,7 @@ use log::Log;
 /// How often it is asked whether the run is cancelled. The end of the command is noticed at once.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What is run.
+/// What is to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// A program and its arguments, without a shell. A name without a slash is looked up in the command's PATH.
@@ -49,9 +49,9 @@ pub enum Program {
 /// How a command is run.
 #[derive(Debug, Clone)]
 pub struct Command<'a> {
-    /// What is run.
+    /// The program or the line that is run.
     pub program: &'a Program,
-    /// Its working directory.
+    /// The directory in which it starts.
     pub directory: &'a Path,
     /// Added to our own environment; of several values of a name, the last counts.
     pub environment: Vec<(OsString, OsString)>,
@@ -82,12 +82,12 @@ pub enum Exit {
     NotStarted(String),
 }
 
-/// What running a command came to.
+/// What came of running a command.
 #[derive(Debug)]
 pub struct Outcome {
-    /// How it ended.
+    /// How it ended: by itself, by a signal, or by this program.
     pub exit: Exit,
-    /// From the opening of the gate to the end of the command.
+    /// The time from the opening of the gate to the end of the command.
     pub duration: Duration,
     /// How much it wrote, kept or not.
     pub output_bytes: u64,
@@ -119,6 +119,7 @@ pub fn run(
     live: &mut (dyn FnMut(&[u8]) + Send),
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Outcome> {
+    // Asked before a process is made: a run that is cancelled already must not even start one.
     if cancelled() {
         return Ok(Outcome::not_begun(Exit::Cancelled));
     }
@@ -147,7 +148,7 @@ pub fn run(
         let reading = thread::Builder::new()
             .spawn_scoped(scope, || output::copy(reader, &mut log, live, &over))
             .while_doing(|| "starting a thread".to_owned())?;
-        // What fails in here is returned only after the thread was told to stop.
+        // An error in here is returned only after the thread was told to stop.
         let finished = follow(gate, &identity, command, cancelled);
         over.get_or_init(Instant::now);
         reading.thread().unpark();
@@ -183,12 +184,12 @@ fn follow(
     let start = Instant::now();
     gate.open();
     let ours = match watch(&ended, command.timeout, start, cancelled) {
-        // It may have ended by itself just now; then that is how it ended.
+        // It may have ended by itself just now; then the status says how.
         Some(exit) => (end_group(identity, command.grace)? != Ended::WasGone).then_some(exit),
         None => None,
     };
     let duration = start.elapsed();
-    // Read before it is collected: afterwards the name is gone.
+    // Read before the process is collected: after that the name is gone.
     let name = program_name(identity.pid);
     let status = gate.collect().map_err(|error| {
         Diagnosis::new(Code::Io, format!("The exit status of the command is unknown: {error}."))
@@ -203,7 +204,7 @@ fn follow(
     Ok(Finished { exit: ours.unwrap_or(by_itself), duration, at_gate })
 }
 
-/// Waits until the command ended by itself (none), or must be ended (how that is to be called).
+/// Waits until the command ended by itself (`None`), or must be ended (the reason).
 fn watch(
     ended: &Receiver<()>,
     timeout: Option<Duration>,
@@ -221,7 +222,7 @@ fn watch(
     }
 }
 
-/// Tells when a child of ours has ended. It is not collected, so that its number still is its own.
+/// Sends a message when a child of ours has ended. The child is not collected, so its number stays its own.
 ///
 /// The thread is left behind if the child cannot be ended at all.
 fn await_end(pid: u32) -> Result<Receiver<()>> {

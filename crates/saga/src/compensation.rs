@@ -51,23 +51,23 @@ pub const REFERENT: Referent = Referent {
 ic_base::words! {
     /// How a step ended.
     pub enum StepEnd {
-        /// Well.
+        /// The step did what it was to do.
         Succeeded = "succeeded",
-        /// Badly, by itself.
+        /// The step failed by itself.
         Failed = "failed",
     }
 }
 
-/// A compensation.
+/// A row of `compensations`: how one effect of a run is undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compensation {
     /// Its id: the idempotency key of its effect and of its undo.
     pub id: CompensationId,
     /// The event that registered it.
     pub seq: Seq,
-    /// Its run.
+    /// The run whose effect it undoes.
     pub run_id: RunId,
-    /// The work that makes the effect.
+    /// The dispatch whose work makes the effect; `None` outside of one.
     pub dispatch_id: Option<DispatchId>,
     /// The step that makes the effect.
     pub step: String,
@@ -79,9 +79,9 @@ pub struct Compensation {
     pub epoch: i64,
     /// When its effect was begun, among those of the run: 1, 2, ...
     pub ord: i64,
-    /// What it does.
+    /// What is done to undo the effect.
     pub action: Action,
-    /// For people.
+    /// What it does, for people; `None` where the action says enough.
     pub description: Option<String>,
     /// How far it is.
     pub state: State,
@@ -93,9 +93,9 @@ pub struct Compensation {
     pub attempts: i64,
     /// Why the last attempt failed, or why it was skipped.
     pub last_error: Option<String>,
-    /// Whether nobody knows how far the last undo came: its process died. A redaction keeps it.
+    /// Whether it is not known how far the last undo came, because its process died. A redaction keeps it.
     pub outcome_unknown: bool,
-    /// The process of the undo under way.
+    /// The process of the undo that runs now; `None` where none is on record.
     pub child: Option<ProcessIdentity>,
     /// The rollback that it was part of.
     pub rolled_back_by: Option<RollbackId>,
@@ -108,7 +108,7 @@ pub struct Compensation {
 /// What a new compensation is made of.
 #[derive(Debug, Clone)]
 pub struct NewCompensation<'a> {
-    /// Its id.
+    /// Made by the caller: the idempotency key of the effect.
     pub id: &'a CompensationId,
     /// Its run and the run's epoch.
     pub run: (&'a RunId, i64),
@@ -120,14 +120,14 @@ pub struct NewCompensation<'a> {
     pub needs: &'a [String],
     /// The phase it belongs to.
     pub phase: &'a str,
-    /// What it does.
+    /// What is done to undo the effect.
     pub action: &'a Action,
-    /// For people.
+    /// What it does, for people; masked when it is written.
     pub description: Option<&'a str>,
 }
 
 impl Compensation {
-    /// Whether it is done and lies in the tree alone: where the tree goes back to before it, the effect is made again.
+    /// Whether it is done and only restored files: a restore of the tree to before it makes the effect again.
     pub fn goes_with_tree(&self) -> bool {
         self.state == State::Done && matches!(self.action, Action::RestoreFiles { .. })
     }
@@ -178,8 +178,8 @@ impl Compensation {
             name: self.step.clone(),
             needs: self.needs.clone(),
             pivot: matches!(self.action, Action::Pivot { .. }),
-            // Of what was declared by hand, or lost in a crash, nobody knows the end: it may have succeeded, and a pivot that
-            // may have must hold.
+            // Where the end is not known, because the step was declared by hand or lost in a crash, it may have succeeded. A pivot that may
+            // have succeeded must hold.
             succeeded: self.step_ended != Some(StepEnd::Failed),
         }
     }
@@ -272,8 +272,8 @@ pub fn list(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<Compensation>> {
     snapshot.query_all(&sql, &[&run.as_str()], Compensation::from_row)
 }
 
-/// Records that the step begins again, as the work of this dispatch: from now on the effect is of that, and how it ends is not known any
-/// more. An undo that failed was of the effect as it was before, and asks for nothing more.
+/// Records that the step begins again, as the work of this dispatch. From now on the effect belongs to that dispatch, and its end is not
+/// known. A failed undo was of the earlier effect, and asks for nothing more.
 pub fn begin_step_again(
     tx: &Transaction<'_>,
     now: Timestamp,
@@ -294,7 +294,7 @@ pub fn begin_step_again(
     )
 }
 
-/// Records how the step ended (`None`: nobody knows, it was ended in its middle), what it said about what it made, and what is
+/// Records how the step ended (`None`: it was ended in the middle, and its end is not known), what it said about what it made, and what is
 /// known now about the undo.
 pub fn end_step(
     tx: &Transaction<'_>,
@@ -341,7 +341,7 @@ pub fn record_child(tx: &Transaction<'_>, id: &CompensationId, child: &ProcessId
     )
 }
 
-/// Records how the attempt under way ended, or that nothing is done about the effect.
+/// Records how the present attempt ended, or that nothing is done about the effect.
 pub fn finish(
     tx: &Transaction<'_>,
     now: Timestamp,

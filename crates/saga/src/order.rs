@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::graph::Graph;
 
-/// A step that was started.
+/// A step of an execution that was started.
 ///
 /// One that was started more than once, or has several things to undo, stands more than once: each of them counts as
 /// depending on the one before it.
@@ -35,18 +35,18 @@ pub enum Scope {
     Dependents(String),
 }
 
-/// What happens to the other steps when a step cannot be undone.
+/// What happens to the other steps when one step cannot be undone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// They wait until it is tried again.
+    /// They wait until that step is tried again.
     #[default]
     Stop,
-    /// They are undone, save those that [`blocked_by`] leaves. The whole is a failure all the same.
+    /// They are undone, except those that [`blocked_by`] leaves. The whole counts as failed anyway.
     Continue,
 }
 
-/// The steps in scope, first undone first: in reverse of the order in which they started, save that a step waits until
-/// everything that depended on it is undone.
+/// The steps in scope, first undone first: in reverse of the order in which they started, except that a step waits until everything that
+/// depended on it is undone.
 ///
 /// `started` is in the order of the starts. That order need not be one that the needs allow (a step that was resumed starts
 /// again, after the steps that depend on it). A cycle, which no valid workflow has, is broken at the step that
@@ -64,19 +64,19 @@ pub fn undo_order(started: &[StartedStep], scope: &Scope) -> Vec<usize> {
     graph.reversed().order_within(steps, Reverse, |left| left.last().copied())
 }
 
-/// What is left to do after some steps could not be undone.
+/// What can still be done after some steps could not be undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Continuation {
-    /// Those that are undone all the same, first undone first.
+    /// Those that can still be undone, first undone first.
     pub may_run: Vec<usize>,
-    /// Those that must stay as they are.
+    /// Those that must stay, and why.
     pub left: Vec<Left>,
 }
 
 /// A step that must stay because something that depends on it stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
-    /// The step.
+    /// An index into the steps as they started.
     pub step: usize,
     /// The steps that depend on it and could not be undone, in the order in which they started.
     pub because: Vec<usize>,
@@ -117,11 +117,11 @@ pub struct PivotCut {
     pub pivot: Option<usize>,
 }
 
-/// Takes out of `order` what must stay because a pivot has succeeded: every step that started before it, the whole step of
-/// the pivot itself, and everything that one of these depends on.
+/// Removes from `order` what must stay because a pivot has succeeded: every step that started before it, all attempts at the pivot's own
+/// step, and everything that one of these depends on.
 ///
-/// A pivot that failed holds nothing. With `force` no pivot does; a pivot is in [`PivotCut::undo`] then, and it is for
-/// the caller to say that nothing is run for it.
+/// A pivot that failed blocks nothing. With `force` no pivot does; then a pivot is in [`PivotCut::undo`], and the caller must say that
+/// nothing is run for it.
 pub fn cut_at_pivot(started: &[StartedStep], order: &[usize], force: bool) -> PivotCut {
     let pivot = started.iter().rposition(|step| step.pivot && step.succeeded);
     let stays = match pivot {
@@ -138,7 +138,7 @@ pub fn cut_at_pivot(started: &[StartedStep], order: &[usize], force: bool) -> Pi
     PivotCut { undo, left, pivot }
 }
 
-/// Who depends on whom, by index.
+/// Which started step depends on which, by index.
 fn links(started: &[StartedStep]) -> Graph {
     let mut named: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, step) in started.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Who compensates or executes a run: a lock that the operating system ends with its holder, and a token that every write of
-//! the journal must match. Process numbers decide nothing.
+//! Which process compensates or executes a run: it holds a lock that the operating system ends with it, and a token that every write of the
+//! journal must match. Process numbers decide nothing.
 //!
-//! The lock says whether the owner lives; the token stops one that was thought dead and was not.
+//! The lock says whether the owner lives; the token stops an owner that was thought dead and was not.
 
 use std::fs::File;
 use std::path::Path;
@@ -27,7 +27,7 @@ impl OwnerLock {
         let directory = store.join("owners");
         let doing = || format!("locking the run {}", run.short());
         private::directory(&directory).while_doing(doing)?;
-        // Whoever only looks has it for a moment; an owner keeps it for hours, so more is not waited for.
+        // A process that only checks holds the lock for a moment; an owner keeps it for hours, so a longer wait is useless.
         let path = directory.join(run.as_str());
         let taken = FileLock::take(&path, Rank::Owner, Mode::Exclusive, LOOK).while_doing(doing)?;
         taken.map(|lock| Self { _lock: lock }).ok_or_else(|| is_held(run))
@@ -45,7 +45,7 @@ impl OwnerLock {
     }
 }
 
-/// How long a lock is waited for that another process only looks at.
+/// How long a lock is waited for that another process only checks.
 const LOOK: Duration = Duration::from_millis(20);
 
 fn is_held(run: &RunId) -> Diagnosis {
@@ -57,9 +57,9 @@ fn is_held(run: &RunId) -> Diagnosis {
     .detail("run_id", run.as_str())
 }
 
-/// Makes `token` the one whose writes count, and remembers the calling process. The caller holds the lock.
+/// Makes `token` the one whose writes count, and records the calling process. The caller holds the lock.
 pub fn claim(tx: &Transaction<'_>, now: Timestamp, run: &RunId, token: &str) -> Result<()> {
-    // It only tells people which process it is: whoever cannot be looked up owns the run all the same.
+    // The process is recorded for people alone: one that cannot be looked up owns the run anyway.
     let own = ProcessIdentity::of(std::process::id()).ok().flatten();
     let process = own.and_then(|own| serde_json::to_string(&own).ok());
     tx.execute_one(
@@ -69,7 +69,7 @@ pub fn claim(tx: &Transaction<'_>, now: Timestamp, run: &RunId, token: &str) -> 
     )
 }
 
-/// The process that has, or had last, a run; `None` if none is on record. Whether it still has it, its lock says.
+/// The process that has a run, or had it last; `None` if none is on record. The lock says whether it still has it.
 pub fn holder(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<ProcessIdentity>> {
     let sql = "SELECT process FROM run_owners WHERE run_id = $1 AND process IS NOT NULL";
     snapshot.query_opt(sql, &[&run.as_str()], |row| {
@@ -92,7 +92,7 @@ pub fn require(snapshot: &Snapshot<'_>, run: &RunId, token: &str) -> Result<()> 
     .detail("run_id", run.as_str()))
 }
 
-/// The processes of undos of a run that nobody saw end.
+/// The processes of undos of a run whose end was not recorded.
 pub fn undo_workers(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessIdentity>> {
     let sql = "SELECT child FROM compensations WHERE run_id = $1 AND child IS NOT NULL";
     let undos = snapshot.query_all(sql, &[&run.as_str()], |row| {

@@ -34,19 +34,19 @@ pub struct ProcessIdentity {
     pub pid: u32,
     /// When it started: clock ticks since boot. Without `/proc`, a number made from the time that `ps` shows.
     pub start_time: u64,
-    /// The boot it belongs to, as the kernel names it, then the machine and the namespace whose numbers those are. Empty where there are no
-    /// such names.
+    /// The boot it belongs to, as the kernel names it, then the machine and the namespace of its number. Empty where the system has no such
+    /// names.
     pub boot_id: String,
 }
 
-/// Where a process belongs, seen from here.
+/// The place of a process, seen from this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In the table of processes that is ours.
+    /// In the same table of processes as this one.
     Here,
-    /// To a boot of this machine that is over.
+    /// In an earlier boot of this machine.
     Past,
-    /// To another machine or container: nothing here says whether it lives.
+    /// On another machine or in another container: it cannot be told from here whether it lives.
     Elsewhere,
 }
 
@@ -60,7 +60,7 @@ fn own_boot() -> String {
 pub enum Ended {
     /// It ended after SIGTERM, within the grace period.
     Terminated,
-    /// It had to be killed.
+    /// It was killed after the grace period.
     Killed,
     /// It was gone before; nothing was signalled.
     WasGone,
@@ -97,7 +97,7 @@ impl ProcessIdentity {
         Duration::try_from_secs_f64(uptime).ok()?.checked_sub(start)
     }
 
-    /// Whether it is of another machine or container: whether it lives cannot be told from here.
+    /// Whether it is on another machine or in another container, so that it cannot be told from here whether it lives.
     pub fn is_elsewhere(&self) -> bool {
         self.place() == Place::Elsewhere
     }
@@ -108,9 +108,9 @@ impl ProcessIdentity {
         let (own_boot, own_place) = own.split_once(' ').unwrap_or((&own, ""));
         let (machine, space) = place.split_once(' ').unwrap_or((place, ""));
         let (own_machine, own_space) = own_place.split_once(' ').unwrap_or((own_place, ""));
-        // A machine that names neither: the boot alone decides.
+        // Where the system names neither machine nor namespace, the boot alone decides.
         let is_unnamed = place.is_empty();
-        // The boot is of one machine, whose name may have changed since; each container has numbers of its own.
+        // A boot belongs to one machine, whose name may have changed since; each container has numbers of its own.
         if boot == own_boot && (is_unnamed || space == own_space) {
             return Place::Here;
         }
@@ -120,8 +120,8 @@ impl ProcessIdentity {
         Place::Elsewhere
     }
 
-    /// Whether this very process still runs here. A zombie does not, nor one of another machine. When the table of processes cannot be read it is
-    /// taken to run, because what follows from "gone" cannot be taken back.
+    /// Whether this very process still runs here. A zombie does not, nor does one of another machine. When the table of processes cannot be
+    /// read it counts as running, because what follows from "gone" cannot be undone.
     pub fn is_alive(&self) -> bool {
         self.entry().map_or(true, |entry| entry.is_some_and(|entry| entry.alive))
     }
@@ -131,7 +131,7 @@ impl ProcessIdentity {
         self.is_alive() || self.living_members().map_or(true, |members| !members.is_empty())
     }
 
-    /// Whether it is this program itself or a process that it descends from. What cannot be looked up is none.
+    /// Whether it is this program itself or one of its ancestors; `false` where that cannot be looked up.
     pub fn is_caller_or_ancestor(&self) -> bool {
         /// No process descends from more; a table that changes while it is read might show a circle.
         const DEEPEST: usize = 4096;
@@ -163,14 +163,14 @@ impl ProcessIdentity {
         let mut members = table::members(self.pid)?;
         let same_group = match leader {
             Some(leader) => leader.start_time == self.start_time,
-            // The kernel gives no pid away that still names a group, and nobody joins a group before it is made.
+            // The kernel does not reuse a pid that still names a group, and no process joins a group before it is made.
             None => table::starts_are_ordered() && members.iter().all(|m| m.start_time >= self.start_time),
         };
         members.retain(|member| same_group && member.alive);
         Ok(members)
     }
 
-    /// Refuses what must never be signalled, whoever recorded it.
+    /// The pid to signal. Errors: `io_error`, `invalid_value` for processes that must never be signalled, whatever the record says.
     fn refuse_own(&self) -> Result<Pid> {
         if self.is_elsewhere() {
             return Err(Diagnosis::new(
@@ -243,17 +243,17 @@ pub(crate) fn program_name(pid: u32) -> Vec<u8> {
     table::entry(pid).ok().flatten().map_or_else(Vec::new, |entry| entry.name)
 }
 
-/// TERM, wait, KILL, wait. `signal` says whether there was anything to signal. None: not even SIGKILL helped.
+/// TERM, wait, KILL, wait. `signal` says whether there was anything to signal. `None`: it survived SIGKILL.
 fn until_gone(
     grace: Duration,
     gone: impl Fn() -> Result<bool>,
     signal: impl Fn(Signal) -> Result<bool>,
 ) -> Result<Option<Ended>> {
-    // Looked at first: when the process is gone, its number may be another one's.
+    // Checked first: when the process is gone, its number may belong to another.
     if gone()? || !signal(Signal::TERM)? {
         return Ok(Some(Ended::WasGone));
     }
-    // A stopped process gets its signals when it goes on.
+    // A stopped process receives its signals only when it continues.
     signal(Signal::CONT)?;
     if wait_for(&gone, grace)? {
         return Ok(Some(Ended::Terminated));
@@ -278,7 +278,7 @@ fn wait_for(gone: impl Fn() -> Result<bool>, limit: Duration) -> Result<bool> {
     }
 }
 
-/// A process held fast, where the system can do that, so that its number cannot change its meaning.
+/// A process whose number cannot change its meaning while this exists, where the system offers that.
 struct Target<'a> {
     identity: &'a ProcessIdentity,
     pid: Pid,
@@ -291,7 +291,7 @@ impl<'a> Target<'a> {
         Self {
             identity,
             pid,
-            // An old kernel or a sandbox may refuse it.
+            // An old kernel or a sandbox may refuse it; then the pid itself is signalled.
             #[cfg(target_os = "linux")]
             pidfd: rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok(),
         }
@@ -299,7 +299,7 @@ impl<'a> Target<'a> {
 
     /// Whether the process was there to be signalled.
     fn signal(&self, signal: Signal) -> Result<bool> {
-        // After the pidfd was opened: what is recognised now is what the pidfd holds, or that is gone.
+        // Looked up after the pidfd was opened: a process that is recognised now is the one that the pidfd refers to.
         if self.identity.entry()?.is_none() {
             return Ok(false);
         }

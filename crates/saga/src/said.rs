@@ -1,4 +1,4 @@
-//! What an undo does, for people.
+//! What an undo does, described for people.
 
 use ic_base::mask::mask;
 use ic_base::said::{path_text, plain};
@@ -32,7 +32,7 @@ impl Action {
 }
 
 impl FileBefore {
-    /// What brings back what stood there.
+    /// The words for restoring what was at the path.
     pub fn said(&self) -> String {
         let path = path_text(&path_from_bytes(&self.path.0));
         match self.before {

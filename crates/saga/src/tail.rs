@@ -1,12 +1,11 @@
-//! What a command said last, for people: of all that it wrote, the one line that tells why it failed.
+//! The one line of a command's output that tells why it failed, for people.
 
 use serde_json::Value;
 
-/// The longest line that is shown whole, in characters: more hides what stands beside it on a screen.
+/// The longest line that is shown whole, in characters; a longer one would hide what is beside it on a screen.
 const LONGEST: usize = 300;
 
-/// What happened, and the last line that was said. An error of `ic` itself is told as a person is told it: its code, its message and
-/// its hint.
+/// What happened, and the last line of output. An error of `ic` itself is shown as people see it: its code, its message and its hint.
 pub fn with_tail(what: &str, tail: &[u8]) -> String {
     match last_line(tail) {
         Some(line) => format!("{what}: {line}"),
@@ -15,7 +14,7 @@ pub fn with_tail(what: &str, tail: &[u8]) -> String {
 }
 
 fn last_line(tail: &[u8]) -> Option<String> {
-    // A zero character is no text that every ledger keeps.
+    // No ledger on PostgreSQL can keep a NUL character.
     let text = String::from_utf8_lossy(tail).replace('\0', "\u{fffd}");
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(error_of(line).unwrap_or_else(|| match line.chars().count() {
@@ -27,7 +26,7 @@ fn last_line(tail: &[u8]) -> Option<String> {
     }))
 }
 
-/// Whether a line is JSON, or its end: of what was said only so much is kept, from wherever that begins.
+/// Whether a line is JSON, or its end: of the output only the last `kept` bytes are known, so it may begin anywhere.
 fn is_json(line: &str, kept: usize) -> bool {
     line.starts_with(['{', '[']) || (line.ends_with(['}', ']']) && line.len() + 1 >= kept)
 }
@@ -49,7 +48,7 @@ fn shortened(text: &str) -> String {
     if text.chars().count() <= LONGEST {
         return text.to_owned();
     }
-    // At a word, if one ends near: half a path or number would be read as another one.
+    // Cut at a word, if one ends near: half a path or number would be read as another one.
     let kept: String = text.chars().take(LONGEST).collect();
     let end = kept.rfind(char::is_whitespace).filter(|end| *end > kept.len() * 2 / 3).unwrap_or(kept.len());
     format!("{} …", kept[..end].trim_end())

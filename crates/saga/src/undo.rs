@@ -1,4 +1,4 @@
-//! Carrying a durable compensation out.
+//! Carrying out a durable compensation.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -25,21 +25,21 @@ pub const GRACE: Duration = Duration::from_secs(5);
 /// The longest log of an undo, in bytes.
 const LONGEST_LOG: u64 = 8 << 20;
 
-/// Where a compensation is carried out.
+/// The place in which a compensation is carried out.
 pub struct Ground<'a> {
     /// The top of the working tree: paths of files start here.
     pub root: &'a Path,
-    /// The project's directory: commands run here.
+    /// The project's directory, in which commands run.
     pub directory: &'a Path,
-    /// The content of files.
+    /// The store of the contents of files.
     pub objects: &'a Objects,
     /// Variables for commands, beside those that every compensation has.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where the output of commands goes.
+    /// The file to which the output of commands is appended.
     pub log: PathBuf,
 }
 
-/// What became of an attempt.
+/// The outcome of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Undone {
     /// The effect is undone, or never was.
@@ -50,9 +50,9 @@ pub enum Undone {
     Failed(String),
 }
 
-/// What watches an attempt.
+/// The callbacks of one attempt.
 pub struct Watch<'w> {
-    /// Records a command's process before the command begins; its error is given back, and nothing is run.
+    /// Records a command's process before the command begins; its error is returned, and nothing is run.
     pub born: &'w mut dyn FnMut(&ProcessIdentity) -> Result<()>,
     /// Gets the command's output as it comes.
     pub live: &'w mut (dyn FnMut(&[u8]) + Send),
@@ -105,7 +105,7 @@ fn run(
         program,
         directory: &directory,
         environment,
-        // What an undo records is not the work of the dispatch that it undoes.
+        // An undo must not report as the work of the dispatch that it undoes.
         removed: vec!["IC_DISPATCH".into()],
         timeout: Some(how.timeout()),
         grace: GRACE,
@@ -137,8 +137,8 @@ fn end(identity: &ProcessIdentity) -> Undone {
     }
 }
 
-/// The process that a step wrote the number of into a file; `None` if there is none, or if the process that has the number
-/// now began after the file was written, and so is another.
+/// The process whose number a step wrote into a file; `None` if there is none, or if the process with that number began after the file was
+/// written, and so is another one.
 pub fn written(root: &Path, pid_file: &PathText) -> Option<ProcessIdentity> {
     let mut file = RootDir::open(root).ok()?.open_file(&pid_file.0).ok()?;
     let changed = file.metadata().ok()?.modified().ok()?;
@@ -148,9 +148,9 @@ pub fn written(root: &Path, pid_file: &PathText) -> Option<ProcessIdentity> {
     began_before(&identity, changed).then_some(identity)
 }
 
-/// Whether a process began before that moment, by the kernel's clock. Where there is no `/proc`, nobody can tell.
+/// Whether a process began before that moment, by the kernel's clock; `true` where that cannot be told, without `/proc`.
 fn began_before(identity: &ProcessIdentity, moment: SystemTime) -> bool {
-    /// The clock of files and that of processes differ by less.
+    /// The clocks of files and of processes differ by less than this.
     const SLACK: Duration = Duration::from_secs(1);
     let Ok(text) = std::fs::read_to_string("/proc/stat") else { return true };
     let boot = text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse::<u64>().ok());
@@ -162,7 +162,7 @@ fn began_before(identity: &ProcessIdentity, moment: SystemTime) -> bool {
     began <= moment + SLACK
 }
 
-/// What stands at paths now, for a compensation that puts it back; contents go to `writer`, which the caller finishes.
+/// What is at these paths now, for a compensation that restores it. Contents go to `writer`, which the caller finishes.
 ///
 /// Errors: `invalid_value` for a directory, or what is neither file nor link.
 pub fn remember_files(writer: &Writer<'_>, root: &Path, paths: &[PathText]) -> Result<Vec<FileBefore>> {
@@ -210,12 +210,13 @@ fn restore_all(files: &[FileBefore], compensation: &Compensation, ground: &Groun
     if failed.is_empty() { Undone::Done } else { Undone::Failed(failed.join("; ")) }
 }
 
-/// Puts one path back. What stands there is replaced, whatever it is, save a directory.
+/// Restores one path. Whatever is there is replaced, except a directory.
 fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) -> Result<()> {
     let root = RootDir::open(ground.root)?;
     let path = &file.path.0;
     let temporary = temporary(compensation);
     let found = root.state(path).while_doing(|| "looking at it".to_owned())?;
+    // Checked again by each write: another program may change the path in between.
     let still = |now: &Found| *now == found;
     if matches!(found, Found::Directory(_)) {
         return Err(Diagnosis::new(Code::FileConflict, "There is a directory now."));
@@ -224,7 +225,7 @@ fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) 
         Before::File { hash, .. } => Some(hash),
         Before::Absent | Before::Symlink { .. } => None,
     };
-    // A file alone is restored: beside the log of another state of it, SQLite would destroy a database.
+    // Only one file is restored: beside the log of another state of it, SQLite would destroy a database.
     let _unused = database::require_alone(&root, ground.objects, path, comes)?;
     match &file.before {
         Before::Absent if found == Found::Absent => Ok(()),
@@ -248,14 +249,14 @@ fn temporary(compensation: &Compensation) -> Vec<u8> {
     [b".ic-restore-", compensation.id.as_str().as_bytes()].concat()
 }
 
-/// Removes what an attempt that died left in the working tree at `root` under a temporary name. It need not be made again.
+/// Removes what an attempt whose process died left in the working tree at `root` under a temporary name. It need not be repeated.
 pub fn clear_up(compensation: &Compensation, root: &Path) -> Result<()> {
     let Action::RestoreFiles { files } = &compensation.action else { return Ok(()) };
     let root = RootDir::open(root)?;
     let parents: BTreeSet<&[u8]> = files.iter().map(|file| parent(&file.path.0)).collect();
     for directory in parents {
         match root.remove_temporary(directory, &temporary(compensation)) {
-            // A directory that is gone holds none.
+            // A directory that is gone holds no temporary file.
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             removed => drop(removed.while_doing(|| "clearing up after an undo that died".to_owned())?),
         }
@@ -267,10 +268,10 @@ fn parent(path: &[u8]) -> &[u8] {
     path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |end| &path[..end])
 }
 
-/// Makes the directories above a path that are gone, whose permissions are not known, and removes what an attempt that died
-/// left under the temporary name: it is this compensation's own.
+/// Makes the directories above a path that are gone, whose permissions are not known. Removes what an attempt whose process died left under
+/// the temporary name, which only this compensation uses.
 fn clear_the_way(root: &RootDir, path: &[u8], temporary: &[u8]) -> Result<()> {
-    // What directories have under the usual umask.
+    // The mode of directories under the usual umask.
     const USUAL_MODE: u32 = 0o755;
     for end in path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at) {
         let parent = &path[..end];

@@ -23,7 +23,7 @@ use ic_base::Result;
 use super::Command;
 use crate::process::ProcessIdentity;
 
-/// What becomes the command. Also the name that the process has until then.
+/// The program that becomes the command, and the name of the process until then.
 const ENV: &str = "/usr/bin/env";
 const ENV_NAME: &[u8] = b"env";
 // By its full path: the PATH of the command may lead to another `sh`.
@@ -82,7 +82,7 @@ impl Gate {
     /// Lets the process become the command.
     pub(super) fn open(&mut self) {
         if let Some(mut opener) = self.opener.take() {
-            // A process that was killed meanwhile does not read it; its status will tell.
+            // A process that was killed since does not read it; its status tells that.
             let _ = opener.write_all(&self.script);
         }
     }
@@ -96,6 +96,7 @@ impl Gate {
 impl Drop for Gate {
     fn drop(&mut self) {
         if self.opener.is_some() {
+            // Killed at the gate it has run nothing, and waited for it leaves no zombie.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

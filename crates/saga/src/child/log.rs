@@ -1,6 +1,6 @@
 //! The log of one command: appended to a file as it comes, and kept within bounds.
 //!
-//! Up to its bound, output is appended as it is. Beyond it the first half stays; after it stand a line that says
+//! Up to its bound, output is appended unchanged. Beyond it the first half stays; after it stand a line that says
 //! how much is left out, and the latest output. That grows until it is twice too long and is then cut to its last
 //! half, so that each byte is moved at most once, nothing is held in memory, and the file can be read in its
 //! order at any time. While the command runs the log may be half as long again as its bound, plus 64 KiB.
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Diagnose, Diagnosis, Result};
 
-/// Shorter cuts are not worth the while.
+/// A shorter cut would move more bytes than it saves.
 const SHORTEST_CUT: u64 = 64 * 1024;
 // How much is moved at a time when the log is cut.
 const CHUNK: usize = 64 * 1024;
@@ -82,6 +82,7 @@ impl Log {
 
     fn write(&mut self, change: impl FnOnce(&mut Self, &File) -> io::Result<()>) {
         let Some(file) = self.file.take() else { return };
+        // Taken out first: after an error there is no file, and nothing is written any more.
         match change(self, &file).while_doing(|| format!("writing the log {}", self.path.display())) {
             Ok(()) => self.file = Some(file),
             Err(error) => self.error = Some(error),
@@ -93,6 +94,7 @@ impl Log {
         let tail = self.longest - head;
         let line = format!("\n[... {} bytes left out ...]\n", self.total - self.longest);
         let kept_at = head + line.len() as u64;
+        // The tail is moved before the line is written, because the line may lie where the tail was.
         shift(file, self.base + self.length - tail, self.base + kept_at, tail)?;
         file.write_all_at(line.as_bytes(), self.base + head)?;
         self.length = kept_at + tail;

@@ -1,4 +1,4 @@
-//! Whether there is a program to start, said in words for the person who wrote the command.
+//! Whether there is a program to start, explained to the person who wrote the command.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -55,8 +55,8 @@ pub(super) fn shown(name: &OsStr) -> String {
     format!("`{}`", name.display())
 }
 
-/// Why a program that was found did not become the gate's process, if that is what `tail` ends with: a line in
-/// which `env` says so. None when the program is an `env` itself, which says the same of others.
+/// Why a program that was found did not become the gate's process, if `tail` ends with the line in which `env` says so. `None` when the
+/// program is an `env` itself, which says the same of others.
 pub(super) fn refused(name: &OsStr, tail: &[u8]) -> Option<String> {
     if Path::new(name).file_name() == Some(OsStr::new("env")) {
         return None;
@@ -124,7 +124,7 @@ fn may_execute(file: &Path) -> bool {
     accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
-/// What a script's first line names; none for other programs, and for what may not be read.
+/// The interpreter that a script's first line names; `None` for other programs, and for files that may not be read.
 fn interpreter(file: &Path) -> Option<OsString> {
     let mut start = Vec::new();
     File::open(file).ok()?.take(LONGEST_INTERPRETER_LINE).read_to_end(&mut start).ok()?;

@@ -13,21 +13,20 @@ use super::log::Log;
 
 // As much as a pipe holds.
 const CHUNK: usize = 64 * 1024;
-/// How much of the end is kept in memory.
+/// The number of bytes of the end that are kept in memory.
 const TAIL: usize = 4096;
-/// How long, after the end of the command, what it left running may go on to write.
+/// How long processes that the command left may still write after its end.
 const DRAIN: Duration = Duration::from_millis(200);
-/// At least so much is read after the end, if it is there: what the command wrote fits in its pipe, and this is
-/// the largest that a user may make one.
+/// The number of bytes that are read after the end, if they are there: what the command wrote fits in its pipe, and this is the largest
+/// pipe that a user may make.
 const LARGEST_PIPE: u64 = 1024 * 1024;
-// Between two reads of an empty pipe: short while output flows, so that it is shown at once, longer in
-// silence.
+// The pause between two reads of an empty pipe: short while output flows, so that it is shown at once, longer in silence.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// What was written.
+/// What a command wrote to its pipe.
 pub(super) struct Written {
-    /// How much, before it was masked.
+    /// The number of bytes, before they were masked.
     pub(super) bytes: u64,
     /// The last 4 KiB, masked.
     pub(super) tail: Vec<u8>,
@@ -41,10 +40,10 @@ pub(super) fn pipe() -> Result<(PipeReader, PipeWriter)> {
     Ok((reader, writer))
 }
 
-/// Copies all output to the log and to `live`, until everyone closed it, or a little after the command is `over`. Tokens in it
-/// are masked before anybody sees them; what may be the beginning of one is held back until more comes.
+/// Copies all output to the log and to `live`, until every writer closed the pipe, or a little after the command is `over`. Tokens are
+/// masked before any of it is written or shown; a part that may be the beginning of a token is kept until more comes.
 ///
-/// Whoever sets `over` unparks this thread.
+/// The thread that sets `over` unparks this one.
 pub(super) fn copy(
     mut reader: PipeReader,
     log: &mut Log,

@@ -1,4 +1,4 @@
-//! What a rollback says about the effects that it undid.
+//! The marks that a rollback leaves on the effects that it undid.
 
 use ic_base::{Result, RollbackId, RunId, Timestamp};
 use ic_events::{Cut, EventType, NewEvent};
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::state::State;
 use super::{Compensation, Happening, list, next};
 
-/// Marks the effects that are undone as part of a rollback. What was left as it is, is not rolled back.
+/// Marks the effects that are undone as part of a rollback. An effect that was left is not rolled back.
 pub fn mark_rolled_back(tx: &Transaction<'_>, run: &RunId, rollback: &RollbackId) -> Result<()> {
     tx.execute(
         "UPDATE compensations SET rolled_back_by = $1 WHERE run_id = $2 AND rolled_back_by IS NULL \
@@ -18,7 +18,7 @@ pub fn mark_rolled_back(tx: &Transaction<'_>, run: &RunId, rollback: &RollbackId
     .map(|_| ())
 }
 
-/// The undone effects that a rollback takes back, in the order in which they were begun.
+/// The undone effects that a rollback covers, in the order in which they were begun.
 pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Compensation>> {
     let mut all = list(snapshot, &cut.run_id)?;
     all.retain(|c| {
@@ -35,14 +35,14 @@ pub fn mark(tx: &Transaction<'_>, undone: &[Compensation], rollback: &RollbackId
     undone.iter().try_for_each(|one| tx.execute_one(sql, &[&rollback.as_str(), &one.id.as_str()]))
 }
 
-/// Marks an effect that was left as it is, by a decision that a rollback asked for.
+/// Marks an effect that was left by a decision that belongs to a rollback.
 pub fn mark_left(tx: &Transaction<'_>, left: &Compensation, rollback: &RollbackId) -> Result<()> {
     let sql = "UPDATE compensations SET rolled_back_by = $1 WHERE id = $2 AND state = 'skipped'";
     tx.execute_one(sql, &[&rollback.as_str(), &left.id.as_str()])
 }
 
-/// Takes the marks of a rollback off again. No effect is made again: it stays done. What was left as it is can be undone again: the
-/// decision ends with the rollback that asked for it.
+/// Removes the marks of a rollback. No effect is made again: it stays done. An effect that was left can be undone again, because the
+/// decision ends with its rollback.
 pub fn unmark(tx: &Transaction<'_>, now: Timestamp, run: &RunId, rollback: &RollbackId) -> Result<usize> {
     let left = list(tx, run)?;
     for one in
@@ -54,7 +54,7 @@ pub fn unmark(tx: &Transaction<'_>, now: Timestamp, run: &RunId, rollback: &Roll
     tx.execute(sql, &[&rollback.as_str()])
 }
 
-/// Arms an effect again that a rollback had undone or left, which is itself undone or aborted: it can be undone again.
+/// Arms an effect again that a rollback had undone or left, when that rollback is itself undone or aborted: it can be undone again.
 pub fn arm_again(
     tx: &Transaction<'_>,
     now: Timestamp,

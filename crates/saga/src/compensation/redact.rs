@@ -1,4 +1,4 @@
-//! Taking a secret out of what is known about an undo.
+//! Removes a secret from what is known about an undo.
 
 use ic_base::{CompensationId, Result, RunId, Seq};
 use ic_store::Transaction;
@@ -13,7 +13,7 @@ pub fn redact(tx: &Transaction<'_>, run: &RunId, seq: Seq) -> Result<()> {
     .map(|_| ())
 }
 
-/// Takes out why the last attempt of a compensation failed: an event that said so was redacted.
+/// Removes the reason why the last attempt of a compensation failed: an event that repeats it was redacted.
 pub fn redact_error(tx: &Transaction<'_>, id: &CompensationId) -> Result<()> {
     tx.execute("UPDATE compensations SET last_error = NULL WHERE id = $1", &[&id.as_str()]).map(|_| ())
 }

@@ -15,7 +15,7 @@ ic_base::words! {
         Done = "done",
         /// The undo failed; it can be tried again.
         Failed = "failed",
-        /// The effect was left as it is, as declared.
+        /// The effect was left, as declared or by decision.
         Skipped = "skipped",
     }
 }
@@ -37,14 +37,14 @@ pub enum End<'a> {
     Done,
     /// The attempt failed, and why.
     Failed(&'a str),
-    /// The process of the attempt died: nobody knows whether the effect is undone.
+    /// The process of the attempt died: it is not known whether the effect is undone.
     CutOff,
     /// Nothing is done about the effect, and why.
     Skipped(&'a str),
 }
 
 impl<'a> End<'a> {
-    /// What is recorded of it for people.
+    /// The reason that is recorded, for people.
     pub(super) fn error(self) -> Option<&'a str> {
         match self {
             Self::Done => None,
@@ -59,15 +59,15 @@ impl<'a> End<'a> {
 pub(super) enum Happening<'a> {
     /// An attempt to undo begins.
     Begins,
-    /// It ends.
+    /// The attempt ends in this way.
     Ends(End<'a>),
-    /// The decision to leave the effect ended with the rollback that asked for it; or what was undone was restored with the tree; or its step
-    /// makes it anew after an undo that failed.
+    /// It may be undone again: the decision to leave it ended with its rollback; or what was undone was restored with the tree; or its step
+    /// makes the effect anew after a failed undo.
     ArmedAgain,
 }
 
 impl Happening<'_> {
-    // Not what came of the attempt: that may hold the output of a command.
+    // The outcome of the attempt is left out: it may hold the output of a command.
     fn as_str(self) -> &'static str {
         match self {
             Self::Begins => "to begin",
@@ -77,7 +77,7 @@ impl Happening<'_> {
     }
 }
 
-/// The state that follows. Errors: `internal` for a pair that no caller may bring about; then nothing is to be written.
+/// The state that follows. Errors: `internal` for a pair that no caller may cause; then nothing is to be written.
 pub(super) fn next(state: State, happening: Happening<'_>) -> Result<State> {
     use {End as E, Happening as H, State as S};
     match (state, happening) {

@@ -15,9 +15,9 @@ pub(super) struct Entry {
     pub(super) group: u32,
     pub(super) parent: u32,
     pub(super) start_time: u64,
-    /// Not a zombie.
+    /// Whether it is not a zombie: a process that ended and was not collected.
     pub(super) alive: bool,
-    /// The name of the program that it runs; empty where it cannot be told from a zombie.
+    /// The name of its program; empty where the table comes from `ps`.
     pub(super) name: Vec<u8>,
 }
 
@@ -32,8 +32,8 @@ pub(super) fn boot_id() -> String {
         .clone()
 }
 
-/// Where process numbers are this machine's own: a hash of its name and identity, and its namespace of process numbers, which containers have
-/// of their own. Empty where the system names neither.
+/// The place in which process numbers are unique: a hash of this machine's name and identity, and the namespace of process numbers, which
+/// containers have of their own. Empty where the system names neither.
 pub(super) fn place() -> String {
     static PLACE: OnceLock<String> = OnceLock::new();
     PLACE
@@ -41,7 +41,7 @@ pub(super) fn place() -> String {
             let Ok(space) = fs::read_link("/proc/self/ns/pid") else { return String::new() };
             let read = |path: &str| fs::read(path).unwrap_or_default();
             let mut digest = Sha256::new();
-            // Containers of one image have one id, and a cloned machine may keep it: the name of the host counts as well.
+            // Containers of one image share one id, and a cloned machine may keep it, so the name of the host counts too.
             for part in [read("/etc/machine-id"), read("/proc/sys/kernel/hostname")] {
                 digest.update(part.trim_ascii());
                 digest.update([0]);
@@ -90,7 +90,7 @@ fn proc_entry(pid: u32) -> Result<Option<Entry>> {
     let stat = match fs::read(&path) {
         Ok(stat) => stat,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        // It ended between open and read.
+        // The process ended between open and read.
         Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => return Ok(None),
         Err(error) => return Err(error).while_doing(|| format!("reading {path}")),
     };
@@ -98,7 +98,7 @@ fn proc_entry(pid: u32) -> Result<Option<Entry>> {
         return Err(Diagnosis::new(Code::Io, format!("{path} does not have the form of proc(5).")));
     };
     if !entry.alive {
-        // The first thread of a process may end before the others; the process then lives.
+        // The first thread of a process may end before the others; then the process lives.
         let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
         entry.alive = threads > 1;
     }
@@ -127,7 +127,7 @@ fn parse_stat(stat: &[u8]) -> Option<Entry> {
     let name = stat.get(open + 1..close)?.to_vec();
     let fields: Vec<&[u8]> =
         stat[close + 1..].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect();
-    // A process that is just being taken out of the table has the group -1.
+    // A process that is just being removed from the table has the group -1.
     let parent = number(fields.get(1)?).and_then(|parent| u32::try_from(parent).ok())?;
     let group = fields.get(2).filter(|group| **group != b"-1");
     // Field 22 of proc(5) is the twentieth after the name.

@@ -212,7 +212,7 @@ fn nothing_of_ours_is_inherited_but_output() {
     let stage = Stage::new();
     let words = ["sh", "-c", "readlink /proc/$$/fd/0; ls /proc/$$/fd"];
     let outcome = stage.run(&argv(&words), |_| {});
-    // Whoever runs the tests may have left files open.
+    // The process that runs the tests may have left files open.
     let plain = std::process::Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&outcome.tail), String::from_utf8_lossy(&plain.stdout));
     assert!(outcome.tail.starts_with(b"/dev/null\n"));
