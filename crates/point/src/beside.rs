@@ -1,4 +1,4 @@
-//! What is newer than the run that is shown, and belongs to other work: a run that has ended since, or a checkpoint without a run.
+//! Work that is newer than the run that is shown and belongs elsewhere: a run that has ended since, or a checkpoint without a run.
 
 use ic_base::{Code, Result, Seq};
 use ic_checkpoint::record::{self, Checkpoint};
@@ -10,7 +10,7 @@ use ic_store::Snapshot;
 use super::list::Listed;
 use super::meant::last;
 
-/// What is newer than a run's own work.
+/// The newest work in a project beside one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Beside {
     /// The run that has ended and has the newest work, and the point before that work.
@@ -20,7 +20,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// One line with the commands that show it; `None`: nothing is beside the run.
+    /// One line with the commands that show it; `None`: there is nothing newer.
     pub fn said(&self) -> Option<String> {
         let ended = self.ended.as_ref().map(|(run, point)| {
             let (id, reference) = (run.id.short(), &point.reference);
@@ -35,10 +35,10 @@ impl Beside {
     }
 }
 
-/// What is newer in this project than the event `since` beside a run that the caller did not name. In an agent's own shell it is nothing:
-/// others' work is not its own.
+/// The work in this project that is newer than the event `since` and beside a run that the caller did not name. Empty in an agent's own
+/// shell, because the work of others is not its own.
 pub fn beside(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, since: Seq) -> Result<Beside> {
-    /// So many of the newest runs are looked at.
+    /// The number of newest runs that are searched.
     const MOST: i64 = 20;
     let root = &kernel.project.root;
     if kernel.own_run.is_some() || ic_session::is_own_run(snapshot, &run.id)? {

@@ -7,10 +7,10 @@ use ic_kernel::Kernel;
 use ic_phase::run;
 use ic_store::{Snapshot, project_root};
 
-/// So many are named with their commands.
+/// The most work trees that are named with their commands.
 const NAMED: usize = 3;
 
-/// One line with the commands that show what other places of the project have on record; `None`: no other one has anything.
+/// One line with the commands that show what other work trees of the project have on record; `None`: no other one has anything.
 pub fn elsewhere(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<String>> {
     let places = places(snapshot, &kernel.project.root)?;
     let log = |place: &PathBuf| format!("ic -C {} log", shell_word(&place.to_string_lossy()));
@@ -26,7 +26,7 @@ pub fn elsewhere(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Stri
     Ok(Some(format!("{what}: {}{more}", commands.join("; "))))
 }
 
-/// The other places in which a run was begun and that are there, those of the newest runs first.
+/// The other work trees in which a run was begun and that still exist, those of the newest runs first.
 fn places(snapshot: &Snapshot<'_>, own: &Path) -> Result<Vec<PathBuf>> {
     let mut places: Vec<PathBuf> = Vec::new();
     for project in run::projects(snapshot)? {

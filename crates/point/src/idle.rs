@@ -1,4 +1,4 @@
-//! Prompts that did nothing: a question that was answered. They are no work that a person would undo, and nothing that is in the way of a redo.
+//! Prompts that did nothing: a question that was answered. A person would not undo them, and they do not block a redo.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,8 +15,8 @@ use ic_worktree::outside::OF_CLIENT;
 
 use super::place::{checkpoint_at, place_of};
 
-/// Whether a dispatch is a prompt that changed no file in the project or outside of it, recorded no commit, and beside which nothing happened
-/// in its run.
+/// Whether a dispatch is a prompt that changed no file in the project or outside of it and recorded no commit, and nothing else happened in
+/// its run during it.
 pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Result<bool> {
     if call::told_by_calls(snapshot, std::iter::once(&dispatch.id))?.is_empty()
         || !code::commits_of(snapshot, &dispatch.id)?.is_empty()
@@ -29,7 +29,7 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
             return Ok(false);
         }
     }
-    // No look at the tree shows these.
+    // No checkpoint shows files outside of the project.
     for work in std::iter::once(dispatch).chain(&begun) {
         if has_changed_outside(snapshot, work)? {
             return Ok(false);
@@ -37,25 +37,25 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
     }
     let place = place_of(snapshot, run, dispatch)?;
     let Some(before) = checkpoint_at(snapshot, run, place.seq)? else {
-        // One that was never begun waits for its first call: it did nothing.
+        // A prompt that was never begun waits for its first call: it did nothing.
         return Ok(dispatch.started_seq.is_none()
             && begun.is_empty()
             && call::of_dispatch(snapshot, &dispatch.id)?.is_empty());
     };
-    // A call that runs, or whose end was never told, may have done anything.
+    // A call that runs, or whose end was not reported, may have done anything.
     for work in std::iter::once(dispatch).chain(&begun) {
         if call::of_dispatch(snapshot, &work.id)?.iter().any(|call| call.finished_at.is_none()) {
             return Ok(false);
         }
     }
     let after = match dispatch.finished_seq {
-        // Without a call it was looked at as it ended alone, and begun after that look.
+        // Without a call, the only checkpoint was taken at its end, and its beginning was recorded after that checkpoint.
         Some(end) if is_begun_at_end(dispatch, end) => record::of_event(snapshot, end - 2)?,
         Some(end) => record::of_event(snapshot, end - 1)?,
         None => record::newest_look(snapshot, &before.root)?,
     };
     let Some(after) = after.filter(|after| after.tree == before.tree) else { return Ok(false) };
-    // Branches and the stash are work, too. Where the tree alone was looked at, no call may have moved them.
+    // Branches and the stash are work too. Where a checkpoint has the tree alone, no call may have moved them.
     let moves_no_ref = match dispatch.finished_seq {
         Some(_) => after.has_git_as(&before),
         None => call::of_dispatch(snapshot, &dispatch.id)?.is_empty(),
@@ -76,12 +76,12 @@ pub fn is_idle(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resul
     Ok(is_quiet)
 }
 
-/// Whether a prompt was looked at only as its agent stopped, and begun with that look: it made no call.
+/// Whether the only checkpoint of a prompt was taken as its agent stopped, and its beginning recorded with it: it made no call.
 fn is_begun_at_end(dispatch: &Dispatch, end: Seq) -> bool {
     dispatch.status == DispatchStatus::Completed && dispatch.started_seq == Some(end - 1)
 }
 
-/// Whether a call of this work changed a file that no look at the tree shows. What a client writes of itself is no change that a person
+/// Whether a call of this work changed a file that no checkpoint shows. A file that a client writes for itself is no change that a person
 /// would undo.
 fn has_changed_outside(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<bool> {
     let is_of_client =
@@ -90,8 +90,8 @@ fn has_changed_outside(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<bool>
     Ok(outside::of_dispatch(snapshot, &work.id)?.iter().any(counts))
 }
 
-/// Whether a prompt changed the tree or a named file outside of it in one of its calls, or recorded a commit, itself or through what it began. Where no look shows what a
-/// call did, one whose end was told counts.
+/// Whether a prompt changed the tree or a named file outside of it in one of its calls, or recorded a commit, itself or through what it
+/// began. Where no checkpoint shows what a call did, a call whose end was reported counts.
 pub fn has_changed(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<bool> {
     let mut calls = Vec::new();
     for work in std::iter::once(dispatch.clone()).chain(dispatch::descendants(snapshot, &dispatch.id)?) {
@@ -114,7 +114,7 @@ pub fn has_changed(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) ->
     Ok(calls.iter().any(changed))
 }
 
-/// Whether an event is of a prompt that did nothing.
+/// Whether an event belongs to a prompt that did nothing.
 pub fn is_of_idle(snapshot: &Snapshot<'_>, event: &Event) -> Result<bool> {
     let (Some(id), "dispatch") = (&event.subject_id, event.source.as_str()) else { return Ok(false) };
     let Some(work) = dispatch::find(snapshot, &DispatchId::from_ledger(id.clone()))? else {
@@ -123,7 +123,7 @@ pub fn is_of_idle(snapshot: &Snapshot<'_>, event: &Event) -> Result<bool> {
     is_idle(snapshot, &run::get(snapshot, &work.run_id)?, &work)
 }
 
-/// What is not known blocks, too.
+/// Whether an event blocks an undo; a type that is not known does.
 fn blocks(event: &Event) -> bool {
     EventType::parse(&event.event_type).is_none_or(EventType::blocks_undo)
 }

@@ -14,48 +14,48 @@ use ic_store::Snapshot;
 
 use super::place::{checkpoint_at, reference};
 
-/// A point, as a person chooses it.
+/// A place in a run to which a person can go back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// How it is referred to.
+    /// The reference that names it in commands.
     pub reference: String,
     /// `created`, `phase`, `step`, `dispatch`, `prompt`, `guard` or `checkpoint`.
     pub kind: &'static str,
     /// The step's name, or the id of the dispatch, prompt or command that it stands before; `None` for all else.
     pub before: Option<String>,
-    /// The work that began what it stands before: a prompt, for a subagent's; `None`: a person or a script began it.
+    /// The work that began the work after the point: a prompt, for a subagent's. `None`: a person or a script began it.
     pub parent_id: Option<DispatchId>,
     /// What was recorded after this event lies after the point.
     pub seq: Seq,
-    /// Where the run was.
+    /// The phase at which the run was.
     pub phase: String,
-    /// For people, on one line.
+    /// What it stands before, for people, on one line.
     pub title: String,
-    /// The tree as it was there, if it was captured.
+    /// The checkpoint that shows the tree there; `None` where the tree was not captured.
     pub checkpoint_id: Option<CheckpointId>,
     /// Whether the content of that checkpoint is gone.
     pub is_pruned: bool,
-    /// The rollback that stands and took the run back to before it: then it is no target.
+    /// The rollback that stands and took the run to before this point, which then is no target.
     pub taken_back_by: Option<RollbackId>,
-    /// Whether the run had ended there: one that went back to it could not be completed again, so only files can be as they were.
+    /// Whether the run had ended there: a run that went back to it could not be completed again, so only its files can be restored.
     pub is_at_end: bool,
-    /// Whether what began there was rolled back: also at the point to which the run went back, which is a target all the same.
+    /// Whether what began there was rolled back. Also set at the point to which the run went back, which is a target anyway.
     pub is_undone: bool,
-    /// Whether the rollback of which that is so has not ended: until then some of it may be there, or be there again.
+    /// Whether the rollback that did so has not ended: until then some of the work may be there, or be there again.
     pub is_under_way: bool,
-    /// Whether an undo of that work alone stands and left something of it in the tree: the work counts, and another undo takes the rest.
+    /// Whether an undo of that work alone stands and left a part of it in the tree: the work counts, and another undo removes the rest.
     pub is_in_part: bool,
     /// When it was made.
     pub created_at: Timestamp,
 }
 
 impl Listed {
-    /// Whether it stands before the work of a subagent, which goes back with its prompt.
+    /// Whether it stands before the work of a subagent, which is undone with its prompt.
     pub fn is_of_subagent(&self) -> bool {
         self.kind == "dispatch" && self.parent_id.is_some()
     }
 
-    /// What is said of work that was rolled back; `None`: all of it stands.
+    /// The words for work that was rolled back; `None`: all of it stands.
     pub fn undone(&self) -> Option<&'static str> {
         match (self.is_undone, self.is_in_part) {
             (true, _) => Some(if self.is_under_way { "being undone" } else { "undone" }),
@@ -64,19 +64,20 @@ impl Listed {
         }
     }
 
-    /// The command that shows the undo of what an undo left of this work; `None`: nothing was left, or all of it stands.
+    /// The command that previews the undo of what an earlier undo left of this work; `None`: nothing was left, or all of it stands.
     pub fn rest(&self) -> Option<String> {
         let work = DispatchId::from_ledger(self.before.clone().filter(|_| self.is_in_part)?);
         Some(format!("ic undo --dispatch {} --dry-run", work.short()))
     }
 
-    /// Whether the run can go back to before it, as far as a list tells.
+    /// Whether the run can go back to before it, as far as the list shows.
     pub fn is_target(&self) -> bool {
         self.taken_back_by.is_none() && !self.is_pruned && !self.is_at_end
     }
 }
 
-/// The newest points of a run, newest first, those aside that a rollback took back, or where the run had ended, unless `all`.
+/// The newest points of a run, newest first. Without `all`, points that a rollback covers and points at which the run had ended are left
+/// out.
 pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Result<Vec<Listed>> {
     list_among(snapshot, run, &table::of_run(snapshot, &run.id)?, Part { all, before: Seq::MAX, at_most })
 }
@@ -84,11 +85,11 @@ pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Re
 /// Which part of the points of a run is listed: the newest before an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
-    /// Those too that a rollback took back, or where the run had ended.
+    /// Whether points are included that a rollback covers, or at which the run had ended.
     pub(super) all: bool,
     /// Only those from before this event.
     pub(super) before: Seq,
-    /// At most so many.
+    /// The most points that are returned.
     pub(super) at_most: usize,
 }
 
@@ -102,7 +103,7 @@ pub(super) fn list_among(
     let choice = Choice { run, rollbacks, part };
     let before = part.before;
     let mut found = choice.newest(|most| of_points(snapshot, run, before, most))?;
-    // Which move out of a phase a reference means is known from the newest on.
+    // All moves are read from the newest on: only so it is known which move out of a phase a reference means.
     found.extend(choice.newest(|most| moves(snapshot, run, most))?);
     found.extend(choice.newest(|most| asked_for(snapshot, run, before, most))?);
     found.extend((run.seq < before).then(|| Found::created(run)));
@@ -111,7 +112,7 @@ pub(super) fn list_among(
     all_listed(snapshot, run, rollbacks, found)
 }
 
-/// The oldest points of a run at an event or after it, newest first: what came next. Those too that a rollback took back.
+/// The oldest points of a run at an event or after it, newest first: what came next. Includes points that a rollback covers.
 pub(super) fn list_from(
     snapshot: &Snapshot<'_>,
     run: &Run,
@@ -132,7 +133,7 @@ pub(super) fn list_from(
     all_listed(snapshot, run, rollbacks, found)
 }
 
-/// Steps that began from one look at the tree share an event; their names keep the order the same in every call.
+/// Steps that began from one checkpoint share an event; sorting by name as well gives every call the same order.
 fn newest_first(found: &mut [Found]) {
     found.sort_by(|one, other| (other.seq, &other.reference).cmp(&(one.seq, &one.reference)));
 }
@@ -162,7 +163,7 @@ fn all_listed(
     found.into_iter().map(listed).collect()
 }
 
-/// Whether it is by this rollback that what began at a point is undone.
+/// Whether this rollback undid what began at a point.
 fn is_of(rollback: &RollbackRecord, point: &Listed) -> bool {
     match rollback.only() {
         Some(work) => {
@@ -173,7 +174,7 @@ fn is_of(rollback: &RollbackRecord, point: &Listed) -> bool {
     }
 }
 
-/// A point before anything is read that only a listed one needs.
+/// A point, before the details are read that only a listed point needs.
 struct Found {
     seq: Seq,
     reference: String,
@@ -196,7 +197,7 @@ struct Choice<'c> {
 }
 
 impl Choice<'_> {
-    /// The newest of one kind of source that are to be listed: as many as are wanted, or all there are.
+    /// The newest of one kind of source that are to be listed: the wanted number, or all there are.
     fn newest(&self, fetch: impl Fn(usize) -> Result<Vec<Found>>) -> Result<Vec<Found>> {
         let mut most = self.part.at_most;
         loop {
@@ -206,7 +207,7 @@ impl Choice<'_> {
             if is_all || found.len() >= self.part.at_most {
                 return Ok(found);
             }
-            // However many were rolled back in between. Each round reads again what the one before it did, so it reads far more.
+            // Any number of points may have been rolled back in between. Each round reads the earlier ones again, so the number grows fast.
             most = most.saturating_mul(4);
         }
     }
@@ -216,7 +217,7 @@ impl Choice<'_> {
             one.by = self.taken_back_by(one).map(|by| by.id.clone());
         }
         let mut seen = HashSet::new();
-        // Of several moves out of one phase the reference means the newest, and none of a phase that the run has not left.
+        // Of several moves out of one phase the reference means the newest, and no move out of a phase to which the run has returned.
         found.retain(|one| match (&one.by, &one.source) {
             (Some(_), _) => self.part.all,
             (None, _) if one.is_at_end(self.run) && !self.part.all => false,
@@ -236,10 +237,10 @@ impl Choice<'_> {
     }
 }
 
-/// Whether a rollback took the run back to before what has this event. At its cut itself lies the place that it went back to; of a move
-/// that left a phase, that is where the run is again, unless what was done in the phase after the move was the target.
+/// Whether a rollback took the run to before this event. At its cut is the place to which it went. A move that left a phase at the cut is
+/// undone too, unless the rollback included what was done in the target.
 pub(super) fn covers(rollback: &RollbackRecord, seq: Seq, is_move: bool) -> bool {
-    // The undo of one dispatch moves the run nowhere.
+    // The undo of one dispatch does not move the run.
     if rollback.only().is_some() {
         return false;
     }
@@ -293,7 +294,7 @@ impl Found {
         }
     }
 
-    /// Whether the run had ended there.
+    /// Whether the run had ended at this point.
     fn is_at_end(&self, run: &Run) -> bool {
         let phase = match &self.source {
             Source::Point(point) => Some(&point.phase),
@@ -360,8 +361,8 @@ impl Found {
     }
 }
 
-/// What a point is called, for people, the work that began what it stands before, and whether that was rolled back: of a prompt that alone was
-/// undone, with its subagents, no point is reached.
+/// The title of a point, the work that began what it stands before, and whether that was rolled back. Read from the work itself, because
+/// the undo of one prompt with its subagents has no point as its target.
 fn told_of(snapshot: &Snapshot<'_>, run: &Run, point: &Point) -> Result<(String, Option<DispatchId>, bool)> {
     let work = match point.kind {
         Kind::Dispatch | Kind::Prompt => {
@@ -384,13 +385,13 @@ fn told_of(snapshot: &Snapshot<'_>, run: &Run, point: &Point) -> Result<(String,
     })
 }
 
-/// Whether work that was rolled back from an event after its beginning had changed the tree by then: that stands.
+/// Whether work that was rolled back from an event after its beginning had changed the tree before that event: that part stands.
 fn stands_in_part(snapshot: &Snapshot<'_>, run: &Run, point: &Point, work: &Dispatch) -> Result<bool> {
     let Some(cut) = work.undone_from.filter(|cut| point.seq < *cut) else { return Ok(false) };
     let before = point.checkpoint_id.as_ref().map(|id| record::get(snapshot, id)).transpose()?;
     Ok(match before.zip(checkpoint_at(snapshot, run, cut)?) {
         Some((before, then)) => before.tree != then.tree || !then.has_git_as(&before),
-        // Where nobody looked it may have.
+        // Where no checkpoint was taken it may have.
         None => true,
     })
 }

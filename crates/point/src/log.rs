@@ -15,14 +15,14 @@ use super::list::{self, Listed, Part};
 use super::own;
 use super::until::{self, End};
 
-/// Which part of a log is wanted.
+/// The part of a log that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// Whether what was rolled back is wanted too, and rollbacks that were undone or aborted.
+    /// Whether to include what was rolled back, and rollbacks that were undone or aborted.
     pub all: bool,
-    /// Only what was recorded before this event.
+    /// The event before which entries must lie; `None`: the newest are wanted.
     pub before: Option<Seq>,
-    /// The most entries.
+    /// The most entries that are returned.
     pub at_most: usize,
 }
 
@@ -35,55 +35,56 @@ impl Page {
 /// Points and rollbacks of a run, or of several with the run of each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Log<E = Entry> {
-    /// The newest first.
+    /// The entries, newest first.
     pub entries: Vec<E>,
-    /// Whether there are older ones.
+    /// Whether there are older entries.
     pub has_more: bool,
-    /// Why the content that would tell what changed cannot be read, where it cannot: what the first of them said that failed.
+    /// Why content that shows what changed cannot be read: the message of the first failure; `None`: all was read.
     pub unread: Option<String>,
 }
 
 /// A point or a rollback.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Its event.
+    /// The event that recorded it.
     pub seq: Seq,
     /// When it was made.
     pub created_at: Timestamp,
-    /// What it is.
+    /// A point or a rollback, with what is known of it.
     pub what: What,
-    /// The rollbacks that stand and took the run back to before it, the newest first; empty: it stands itself.
+    /// The rollbacks that stand and took the run to before it, newest first; empty: it stands itself.
     pub taken_back_by: Vec<RollbackId>,
 }
 
-/// What an entry is.
+/// The two kinds of entries of a log.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
     /// A place to which the run can go back.
     Point {
-        /// The point.
+        /// The point itself, as in a list.
         point: Box<Listed>,
-        /// What happened to files from there to the next point, or to the newest checkpoint of the run; `None` where that is not known.
+        /// The changes of files from there to the next point, or to the newest checkpoint of the run; `None` where they are not known.
         files: Option<Files>,
         /// The checkpoint up to which they are counted; `None` where that is not known.
         until: Option<CheckpointId>,
-        /// How many commits were recorded for the dispatch that it stands before; `None` if it stands before none.
+        /// The number of commits that were recorded for the dispatch that it stands before; `None` if it stands before none.
         commits: Option<usize>,
     },
-    /// It went back.
+    /// The run went back, or work was undone.
     Rollback(Box<RollbackRecord>),
 }
 
-/// How many files and links changed, and how many directories of their own: where one comes or goes with files in it, these say so.
+/// Numbers of files and links that changed, and of directories by themselves: where a directory comes or goes with files in it, only the
+/// files count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Files {
-    /// There was nothing before: of files and links, as the next two.
+    /// Files and links that were not there before.
     pub created: usize,
-    /// They were there before.
+    /// Files and links that were there before and are now.
     pub modified: usize,
-    /// There is nothing any more.
+    /// Files and links that are not there any longer.
     pub deleted: usize,
-    /// Others were at work at the same time, and may have changed them: they are in no other count.
+    /// Files that other work may have changed, because it ran at the same time; they are in no other number.
     pub shared: usize,
     /// Empty directories that came or went, and directories with other permission bits or attributes: no files.
     pub directories: usize,
@@ -100,16 +101,16 @@ impl Files {
     }
 }
 
-/// The newest points and rollbacks of a run, newest first. What files changed is left unknown where the content store is missing, another
-/// ledger's or damaged, and [`Log::unread`] says why: a list must not fail for what `ic health` says.
+/// The newest points and rollbacks of a run, newest first. Changes of files stay unknown where the content store is missing, damaged, or
+/// that of another ledger, and [`Log::unread`] says why. A list must not fail for what `ic health` reports.
 pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, page: Page) -> Result<Log> {
     let mut log = counted(kernel, options, run, page.all, page.part())?;
     count_own(kernel, options, log.entries.iter_mut())?;
     Ok(log)
 }
 
-/// As [`log`], those from before an event: a page of it. The event of its last entry is where the next one begins, so points of one event
-/// stand on one page.
+/// As [`log`], but a page from before an event. The next page begins at the event of the last entry, so all points of one event are on one
+/// page.
 pub fn page(
     kernel: &Kernel,
     options: OpenOptions,
@@ -122,7 +123,7 @@ pub fn page(
         && let (Some(first), Some(last)) = (log.entries.first(), log.entries.last())
         && first.seq != last.seq
     {
-        // Others of this event may be among those that were left out.
+        // Other points of this event may be among those that were left out, so all of them are for the next page.
         let last = last.seq;
         log.entries.retain(|entry| entry.seq != last);
     }
@@ -130,12 +131,12 @@ pub fn page(
     Ok(log)
 }
 
-/// The newest points and rollbacks of a run, those too that were rolled back, without what changed at each: for a drawing of it.
+/// The newest points and rollbacks of a run, including those that were rolled back, without what changed at each: for a drawing.
 pub fn drawn(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Log> {
     entries(snapshot, run, true, (Seq::MAX, at_most))
 }
 
-/// One point of a run, by its event and its reference, with what changed up to the next one; and the point before it on its branch.
+/// One point of a run, by its event and its reference, with what changed up to the next one, and the point before it on its branch.
 ///
 /// Errors: `point_not_found`.
 pub fn at(
@@ -177,10 +178,10 @@ pub fn at(
     Ok((entries.into_iter().next().ok_or_else(missing)?, before))
 }
 
-/// Among so many points next to one the next of its branch is looked for.
+/// The number of points next to one among which the next of its branch is searched.
 const NEIGHBOURS: usize = 64;
 
-/// The points from an event on, newest first, as far as they are looked at.
+/// The points from an event on, newest first, at most [`NEIGHBOURS`].
 fn following(
     snapshot: &Snapshot<'_>,
     run: &Run,
@@ -191,7 +192,7 @@ fn following(
     points.into_iter().map(|point| of_point(snapshot, rollbacks, point)).collect()
 }
 
-/// As [`page`], with all that changed at each point, whoever did it.
+/// As [`page`], with all that changed at each point, by any work.
 fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (Seq, usize)) -> Result<Log> {
     let mut log = kernel.read(|snapshot| entries(snapshot, run, all, part))?;
     let is_captured =
@@ -207,7 +208,7 @@ fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (S
     if let Ok(Some(objects)) = objects {
         objects.at_one_moment(|| {
             kernel.read(|snapshot| {
-                // What the newest point of a page began ends at a point of the page before.
+                // The changes after the newest point of a page end at a point of the page before it.
                 let rollbacks = table::of_run(snapshot, &run.id)?;
                 let newer = if part.0 == Seq::MAX {
                     Vec::new()
@@ -226,8 +227,8 @@ fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (S
     Ok(log)
 }
 
-/// The newest points and rollbacks of the runs that were made for sessions of agents in this project, newest first, each with its run: what
-/// the agents here did, whichever session that was in. Where such a run was made and ended is left out. As [`log`] otherwise.
+/// The newest points and rollbacks of the runs that were made for sessions of agents in this project, newest first, each with its run.
+/// Where such a run was made and ended is left out. Otherwise as [`log`].
 pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: Page) -> Result<Log<(Run, Entry)>> {
     let runs = kernel.read(|snapshot| ic_session::own_runs(snapshot, &kernel.project.root, NEWEST_RUNS))?;
     let (mut found, mut has_more, mut unread) = (Vec::new(), false, None);
@@ -242,7 +243,7 @@ pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: Page) -> Result<
         };
         found.extend(log.entries.into_iter().filter(is_wanted).map(|entry| (run.clone(), entry)));
     }
-    // Stable: points of one event keep their order.
+    // A stable sort, so that points of one event keep their order.
     found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.seq));
     has_more |= found.len() > page.at_most;
     found.truncate(page.at_most);
@@ -250,7 +251,7 @@ pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: Page) -> Result<
     Ok(Log { entries: found, has_more, unread })
 }
 
-/// Leaves out what others changed beside a prompt.
+/// Removes from the numbers what others changed during a prompt.
 fn count_own<'e>(
     kernel: &Kernel,
     options: OpenOptions,
@@ -268,12 +269,12 @@ fn count_own<'e>(
     Ok(())
 }
 
-/// Of so many runs of sessions the newest entries are looked for: a session that is resumed has a run for each time.
+/// The number of runs of sessions among which the newest entries are searched: a session that is resumed has a run for each time.
 const NEWEST_RUNS: i64 = 30;
 
 fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, (before, at_most): (Seq, usize)) -> Result<Log> {
     let rollbacks = table::of_run(snapshot, &run.id)?;
-    // One more tells whether there are more.
+    // One entry more than wanted shows whether there are more.
     let wanted = at_most.saturating_add(1);
     let mut entries = Vec::new();
     for point in list::list_among(snapshot, run, &rollbacks, Part { all, before, at_most: wanted })? {
@@ -288,7 +289,7 @@ fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, (before, at_most): (Se
             entries.push(Entry { seq: rollback.seq, created_at: rollback.created_at, what, taken_back_by });
         }
     }
-    // Stable: points of one event keep their order.
+    // A stable sort, so that points of one event keep their order.
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.seq));
     let has_more = entries.len() > at_most;
     entries.truncate(at_most);
@@ -308,14 +309,14 @@ fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord], point: Listed
     Ok(Entry { seq, created_at, what, taken_back_by })
 }
 
-/// The rollbacks that stand and took the run back to before what has this event, newest first.
+/// The rollbacks that stand and took the run to before this event, newest first.
 fn covering(rollbacks: &[RollbackRecord], seq: Seq, is_move: bool) -> Vec<RollbackId> {
     let is_one = |one: &&RollbackRecord| one.status.stands() && list::covers(one, seq, is_move);
     rollbacks.iter().rev().filter(is_one).map(|one| one.id.clone()).collect()
 }
 
-/// Counts what changed from each point that was captured to the next one of its own branch.
-/// `is_whole`: the newest entry is the newest of all. What is returned is why content could not be read, where it could not.
+/// Counts what changed from each captured point to the next one of its own branch. `is_whole`: the newest entry is the newest of all.
+/// Returns why content could not be read; `None`: all was read.
 fn count_files(
     snapshot: &Snapshot<'_>,
     objects: &Objects,
@@ -330,8 +331,8 @@ fn count_files(
             None
         })
     };
-    // The nearest newer points of each branch, by what took the branch back: two events, because points may share one. What a subagent did
-    // is a part of what its prompt did.
+    // The nearest newer points of each branch, by the rollbacks that ended the branch. What a subagent did is a part of what its prompt
+    // did.
     let mut newer: Vec<(Vec<RollbackId>, Checkpoint, bool)> = Vec::new();
     for entry in entries {
         let What::Point { point, files, until, .. } = &mut entry.what else { continue };
@@ -353,11 +354,12 @@ fn count_files(
             *branch == entry.taken_back_by && (is_part || !part)
         };
         let of_branch = newer.iter().rev().filter(is_next);
-        // A run begins with its first prompt, from one look: nothing lies between. Steps that begin together share one, and what comes after it.
+        // A session's run begins with its first prompt, from one checkpoint: nothing lies between. Steps that begin together share one
+        // checkpoint, and the changes after it.
         let from = checkpoint.seq + Seq::from(point.kind != "created");
         let next = of_branch.map(|(_, next, _)| next).find(|next| next.seq >= from).cloned();
         let next = match next {
-            // What the newest point began is seen by whatever was captured last.
+            // The newest checkpoint of all shows what the work at the newest point did.
             None if entry.taken_back_by.is_empty() && is_whole => {
                 until::newest_of(snapshot, run, &checkpoint)?
             }
@@ -370,7 +372,7 @@ fn count_files(
     Ok(unread)
 }
 
-/// What changed between two checkpoints; `None` where one is of another tree, or its content was removed.
+/// The changes between two checkpoints; `None` where one is of another tree, or its content was removed.
 fn changes(objects: &Objects, before: &Checkpoint, after: &Checkpoint) -> Result<Option<Files>> {
     if before.root != after.root || before.pruned_at.is_some() || after.pruned_at.is_some() {
         return Ok(None);

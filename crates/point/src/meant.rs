@@ -1,4 +1,4 @@
-//! What a person means who says "undo": which run, and which point of it.
+//! What a person means by "undo": which run, and which point of it.
 
 use std::ops::ControlFlow;
 
@@ -20,19 +20,19 @@ use super::idle::is_idle;
 use super::list::{Listed, list};
 use super::place::{Goal, checkpoint_at, resolve};
 
-/// What goes back.
+/// What a bare undo refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meant {
-    /// A run, with all that it did.
+    /// A run, with all that it did since a point.
     Run(Box<Run>),
     /// The tree alone, to a checkpoint that belongs to no run.
     Checkpoint(CheckpointId),
-    /// The tree alone: there is no run here.
+    /// The tree alone, because there is no run here.
     Tree,
 }
 
-/// What goes back for who names a run, a point, or neither: the run of an id is known by itself; else the open run of this project, else
-/// its newest.
+/// What a caller means that names a run, a point, or neither. An id is enough to find its run; otherwise the open run of this project is
+/// meant, or else its newest.
 ///
 /// Errors: those of a lookup; `ambiguous_run` where several runs are open.
 pub fn meant(kernel: &Kernel, run: Option<&str>, point: Option<&str>) -> Result<Meant> {
@@ -50,7 +50,7 @@ pub fn meant(kernel: &Kernel, run: Option<&str>, point: Option<&str>) -> Result<
     })
 }
 
-/// The checkpoint of the tree at a point, which is named as in [`meant`]: with its prefix, or `created`.
+/// The checkpoint of the tree at a point, which is named as in [`meant`], with its prefix or as `created`.
 ///
 /// Errors: those of [`meant`] and [`resolve`]; `no_checkpoint` where nothing was captured there.
 pub fn checkpoint_meant(kernel: &Kernel, run: Option<&str>, point: &str) -> Result<CheckpointId> {
@@ -82,7 +82,8 @@ pub fn checkpoint_meant(kernel: &Kernel, run: Option<&str>, point: &str) -> Resu
     })
 }
 
-/// The checkpoint that a person means: of that run the newest of this name, one by its id, or the newest of this name in the project.
+/// The checkpoint that a person means: the newest of this name in the named run, or one by its id, or the newest of this name in the
+/// project.
 ///
 /// Errors: those of a lookup of a run, and of one of a checkpoint.
 pub fn checkpoint_named(kernel: &Kernel, run: Option<&str>, text: &str) -> Result<CheckpointId> {
@@ -117,7 +118,7 @@ fn left(snapshot: &Snapshot<'_>, run: &Run, phase: &str) -> Result<Option<Seq>> 
     Ok(found)
 }
 
-/// Says how a call names a run that has no place for it among its arguments.
+/// Adds to an error how a command names a run that it does not take as a plain argument.
 pub fn named_by_a_flag(error: Diagnosis) -> Diagnosis {
     match error.code() {
         Code::AmbiguousRun => error.hint("name one by the last digits of its id: --run RUN"),
@@ -125,8 +126,8 @@ pub fn named_by_a_flag(error: Diagnosis) -> Diagnosis {
     }
 }
 
-/// The open run of this project, else its newest. Runs that were made for sessions of agents come after those that a person opened: of
-/// them the one with the newest prompt that stands, whichever session that was given in and whether that has ended or not.
+/// The open run of this project, else its newest. Runs that were made for sessions of agents come after those that a person opened. Of the
+/// former the one with the newest standing prompt is meant, whichever session it was given in and whether that has ended.
 ///
 /// Errors: `ambiguous_run` where several are open that no session was made for, or where several agents are at work.
 pub fn run_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
@@ -176,10 +177,10 @@ pub(super) fn open_runs(kernel: &Kernel, snapshot: &Snapshot<'_>, most: usize) -
     run::list(snapshot, &filter)
 }
 
-/// How many sessions here have an agent that is at work: its prompt has not ended, and something was heard of it a short time ago. One
-/// whose client was killed says nothing any more.
+/// The number of sessions here whose agent works: its prompt has not ended, and something was reported of it a short time ago. A client
+/// that was killed reports nothing any longer.
 fn at_work(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<usize> {
-    /// So long a model thinks, or a tool runs, at most, before something is heard of it again; in milliseconds.
+    /// The longest time, in milliseconds, for which a model thinks or a tool runs before something is reported.
     const SILENT: i64 = 10 * 60 * 1000;
     const MOST: i64 = 50;
     let now = kernel.context.now().millis();
@@ -195,10 +196,11 @@ fn at_work(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<usize> {
     Ok(count)
 }
 
-/// The run of the newest prompt that stands and did something, over all sessions of this project; where none did, of the newest that stands.
+/// The run of the newest prompt that stands and did something, over all sessions of this project. If none did anything, the run of the
+/// newest that stands.
 fn of_newest_prompt(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
     const MOST: i64 = 50;
-    // An undo that stopped half-way comes before anything else: what the tree holds is of neither side.
+    // An undo that stopped half-way comes first: the tree is neither what it was before nor what it is to be.
     for rollback in table::unfinished(snapshot)? {
         let run = run::get(snapshot, &rollback.run_id)?;
         if ic_store::project_root(&run.project_dir) == kernel.project.root && is_of_session(snapshot, &run)? {
@@ -239,7 +241,7 @@ pub fn run_or_newest(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: Option
     })
 }
 
-/// The newest point before work that stands: what a person means who names none. Said again, it is the one before.
+/// The newest point before work that stands: what a caller means who names none. After an undo it is the point before.
 ///
 /// Errors: `rolling_back` while a rollback of the run is not finished; `nothing_to_undo` if no dispatch, step or prompt of the run stands.
 pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
@@ -249,7 +251,7 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
     let mut standing =
         found.into_iter().filter(|one| WORK.contains(&one.kind) && !one.is_undone && !one.is_of_subagent());
     let newest = standing.next();
-    // Answered questions change nothing: whoever undoes means what was done before them. Where nothing else was done, they are meant.
+    // Answered questions changed nothing, so an undo means the work before them. If there is no other work, the newest question is meant.
     let mut meant = newest.clone();
     while let Some(one) = meant {
         if !is_answer(snapshot, run, &one)? {
@@ -263,7 +265,7 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
             Code::NothingToUndo,
             format!("The run {short} has no dispatch, step or prompt to undo."),
         );
-        // Of a run that was made for a session nothing was there before its first prompt.
+        // In a run that was made for a session there was nothing before its first prompt.
         match is_of_session(snapshot, run) {
             Ok(true) => nothing
                 .hint(format!("what was undone: ic log {short} --all; bring it back: ic redo --dry-run")),
@@ -274,8 +276,8 @@ pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<Listed> {
     })
 }
 
-/// The newest prompt of the session of `asking`, before it, that stands and changed something: what is meant by an agent that asks for an
-/// undo while it works on that prompt.
+/// The newest earlier prompt of the session of `asking` that stands and changed something. An agent that asks for an undo while it works on
+/// `asking` means that one.
 ///
 /// Errors: `nothing_to_undo` where there is none.
 pub fn earlier(snapshot: &Snapshot<'_>, asking: &Prompt) -> Result<DispatchId> {
@@ -292,14 +294,14 @@ pub fn earlier(snapshot: &Snapshot<'_>, asking: &Prompt) -> Result<DispatchId> {
         .hint("what was done here: ic log; undo one of it: ic undo --dispatch ID --dry-run; bring back what was undone: ic redo --dry-run"))
 }
 
-/// Whether a point lies before a prompt that did nothing.
+/// Whether a point is before a prompt that did nothing.
 fn is_answer(snapshot: &Snapshot<'_>, run: &Run, point: &Listed) -> Result<bool> {
     let Some(id) = point.before.as_ref().filter(|_| point.kind == "prompt") else { return Ok(false) };
     let found = dispatch::find(snapshot, &DispatchId::from_ledger(id.clone()))?;
     found.map_or(Ok(false), |prompt| is_idle(snapshot, run, &prompt))
 }
 
-/// What an id says by itself. `None` for a reference that says nothing of a run: `phase:P`, `step:NAME`, `created`.
+/// The meaning of a reference that is clear without a run. `None` for a reference that is not: `phase:P`, `step:NAME`, `created`.
 fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Option<Meant>> {
     let (kind, id) = text.split_once(':').unwrap_or(("", text));
     let of_run = |id: &_| run::get(snapshot, id).map(|run| Some(Meant::Run(Box::new(run))));
@@ -324,7 +326,7 @@ fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Opt
     points.last().map_or(Ok(None), |point| of_run(&point.run_id))
 }
 
-/// `None` for what is not there: who looks it up in the run then says so.
+/// `None` for what does not exist: the lookup in the run then reports that.
 fn known<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
         Err(error)

@@ -1,4 +1,4 @@
-//! What is recorded here outside of the run that is looked at: a person who knows prompts alone looks for theirs.
+//! Work in this project outside of the run that is shown: a person who knows only prompts looks for theirs.
 
 use ic_base::{DispatchId, Result, Seq};
 use ic_dispatch::dispatch;
@@ -9,31 +9,31 @@ use ic_store::Snapshot;
 use super::idle::is_idle;
 use super::meant::open_runs;
 
-/// Prompts of agents that are no work of a run.
+/// Prompts of agents that belong to another run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outside {
-    /// How many there are, up to a bound.
+    /// How many there are; counting ends at a bound.
     pub count: usize,
-    /// The newest of them.
+    /// The dispatch of the newest of them.
     pub newest: DispatchId,
 }
 
 impl Outside {
-    /// How to see what undoing the newest would do.
+    /// The command that shows what an undo of the newest would do.
     pub fn command(&self) -> String {
         format!("ic undo prompt:{} --dry-run", self.newest.short())
     }
 }
 
-/// The prompts of this project that stand, changed something, are newer than an event, and are no work of a run; `None` where there are none,
-/// or a session of an agent calls, to which others' prompts are nothing.
+/// The prompts of this project that stand, changed something, are newer than an event and belong to another run. `None` where there are
+/// none, or where an agent's session calls, which must not undo the prompts of others.
 pub fn prompts_outside(
     kernel: &Kernel,
     snapshot: &Snapshot<'_>,
     run: &Run,
     since: Seq,
 ) -> Result<Option<Outside>> {
-    /// So many are looked at: more say no more.
+    /// The most prompts that are examined: a greater number would tell no more.
     const MOST: i64 = 50;
     if kernel.own_run.is_some() || ic_session::is_own_run(snapshot, &run.id)? {
         return Ok(None);
@@ -55,9 +55,9 @@ pub fn prompts_outside(
     Ok(found)
 }
 
-/// The newest open runs of this project but this one, up to `most`.
+/// The newest open runs of this project except this one, up to `most`.
 pub fn others_open(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, most: usize) -> Result<Vec<Run>> {
-    // This one may be among them.
+    // One more is read, because this run may be among them.
     let mut open = open_runs(kernel, snapshot, most + 1)?;
     open.retain(|other| other.id != run.id);
     open.truncate(most);

@@ -1,6 +1,6 @@
-//! What a prompt changed itself, where others were at work in the same tree at the same time: its tool calls tell.
+//! What a prompt changed itself, where others worked in the same tree at the same time: its tool calls show that.
 //!
-//! A log is shown within milliseconds, so nothing of this is looked at for work that was alone. A subagent is not: its prompt goes on.
+//! A log must be shown within milliseconds, so nothing is computed for work that was alone. A prompt with its subagents counts as one.
 
 use std::collections::HashSet;
 
@@ -16,15 +16,15 @@ use ic_store::Snapshot;
 use super::list::Listed;
 use super::log::{Entry, Files, What};
 
-/// A prompt beside which others were at work.
+/// A prompt during which other work ran.
 pub(super) struct Beside {
-    /// Which entry of the log stands before it.
+    /// The index of its entry in the log.
     at: usize,
     work: Dispatch,
     family: Family,
 }
 
-/// The prompts among these entries beside which others were at work while they changed something.
+/// The prompts among these entries that changed something while other work ran.
 pub(super) fn beside(snapshot: &Snapshot<'_>, entries: &[&mut Entry]) -> Result<Vec<Beside>> {
     let is_counted = |what: &What| match what {
         What::Point { point, files: Some(files), .. } => {
@@ -49,8 +49,8 @@ pub(super) fn beside(snapshot: &Snapshot<'_>, entries: &[&mut Entry]) -> Result<
     Ok(found)
 }
 
-/// Counts again what changed at such prompts: what is theirs. Prompts that were worked on at the same time are looked at together: what differs
-/// between two looks is read once for all of them.
+/// Counts again what such prompts changed, without what others did. Prompts that ran at the same time are computed together, so that each
+/// difference between two checkpoints is read once.
 pub(super) fn count(
     snapshot: &Snapshot<'_>,
     objects: &Objects,
@@ -91,7 +91,7 @@ fn overlaps(work: &Dispatch, other: &Dispatch) -> bool {
     !is_after(work, other) && !is_after(other, work)
 }
 
-/// Work with what it began.
+/// A piece of work with what it began.
 struct Family {
     own: HashSet<DispatchId>,
 }
@@ -99,7 +99,7 @@ struct Family {
 impl Family {
     fn of(work: &Dispatch, workers: &[Dispatch]) -> Self {
         let mut own = HashSet::from([work.id.clone()]);
-        // Whoever begins work is older.
+        // Work is older than what it began, so one pass finds all of it.
         for one in workers {
             if one.work.parent_id.as_ref().is_some_and(|parent| own.contains(parent)) {
                 own.insert(one.id.clone());
@@ -109,19 +109,19 @@ impl Family {
     }
 }
 
-/// What is found out of a prompt, between its point and its end.
+/// What is found out about a prompt, between its point and its end.
 struct Span<'b> {
     of: &'b Beside,
     before: Checkpoint,
     after: Checkpoint,
     own: HashSet<Vec<u8>>,
     shared: HashSet<Vec<u8>>,
-    /// Whether all content was there.
+    /// Whether all content could be read.
     is_whole: bool,
 }
 
 impl<'b> Span<'b> {
-    /// `None` where the prompt's client tells of no calls, or a look is not there.
+    /// `None` where the prompt's client reports no calls, or a checkpoint is missing.
     fn of(
         snapshot: &Snapshot<'_>,
         (point, until): (&Listed, Option<&CheckpointId>),
@@ -165,10 +165,10 @@ impl<'b> Span<'b> {
     }
 }
 
-/// Beyond so many looks at the tree a log would not be shown at once: then all that changed is counted.
+/// With more checkpoints than this a log would not be shown at once: then all that changed is counted.
 const MOST_LOOKS: usize = 1_000;
 
-/// Tells what changed while some prompts were worked on in one root apart.
+/// Attributes to some prompts what changed while they ran at the same time in one root.
 fn attribute(snapshot: &Snapshot<'_>, objects: &Objects, spans: &mut [Span<'_>]) -> Result<()> {
     let Some(first) = spans.first().map(|span| &span.before) else { return Ok(()) };
     let until = spans.iter().map(|span| span.after.seq).max().unwrap_or(first.seq);
@@ -193,7 +193,7 @@ fn attribute(snapshot: &Snapshot<'_>, objects: &Objects, spans: &mut [Span<'_>])
     Ok(())
 }
 
-/// Hands on what differs between two looks; false where content is missing.
+/// Passes on the differences between two checkpoints; `false` where content is missing.
 fn each_change(
     objects: &Objects,
     from: &Checkpoint,

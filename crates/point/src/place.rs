@@ -1,4 +1,4 @@
-//! Where a reference to a point of a run leads, and where points lie.
+//! The place to which a reference to a point of a run leads, and the places of points.
 
 use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_checkpoint::record::{self, Checkpoint};
@@ -9,19 +9,19 @@ use ic_phase::Run;
 use ic_phase::point::{self, Kind, Point};
 use ic_store::Snapshot;
 
-/// Where a rollback goes, as a reference says.
+/// The goal of a rollback, by a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Goal {
-    /// To a phase: what is labelled with a phase that is left counts as after it.
+    /// A phase: whatever is labelled with a later phase counts as after it.
     Phase {
-        /// The phase.
+        /// A phase of the run's chain.
         name: String,
-        /// What was done in it counts too.
+        /// Whether what was done in it is undone too.
         include_target: bool,
     },
-    /// To a place: what was recorded after it, and nothing else.
+    /// A place: what was recorded after it, and nothing else.
     Place(Place),
-    /// Nowhere: only what this dispatch did.
+    /// Only what this dispatch did, without moving the run.
     Without(Box<Dispatch>),
 }
 
@@ -32,11 +32,11 @@ pub struct Place {
     pub reference: String,
     /// What was recorded after this event lies after the place.
     pub seq: Seq,
-    /// Where the run was.
+    /// The phase at which the run was.
     pub phase: String,
 }
 
-/// What a reference to a point of a run means.
+/// The goal that a reference to a point of a run means.
 ///
 /// Errors: `point_not_found`, `point_of_other_run`, `point_before_run`, `point_taken_back`, and those of a lookup by the end of an id.
 pub fn resolve(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Goal> {
@@ -57,7 +57,7 @@ pub fn resolve(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Goal> {
     Ok(Goal::Place(place))
 }
 
-/// The checkpoint of the place whose cut is at `seq`: of a point, of a move of the run, or itself the place.
+/// The checkpoint of the place whose cut is at `seq`: that of a point or of a move of the run, or the place itself.
 pub fn checkpoint_at(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Option<Checkpoint>> {
     if let Some(id) = point::checkpoint_at(snapshot, &run.id, seq)? {
         return record::get(snapshot, &id).map(Some);
@@ -65,7 +65,7 @@ pub fn checkpoint_at(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Opt
     if let Some(found) = record::of_advance(snapshot, seq)? {
         return Ok(Some(found));
     }
-    // A session's run is made with its first prompt, in one transaction: what was captured before the one is what was before the other.
+    // A session's run is made with its first prompt, in one transaction: the checkpoint before the one is also that before the other.
     let is_made_with_it = seq == run.seq && ic_session::is_own_run(snapshot, &run.id)?;
     let first = if is_made_with_it { point::of_run(snapshot, &run.id)?.into_iter().next() } else { None };
     match first.and_then(|first| first.checkpoint_id) {
@@ -74,19 +74,19 @@ pub fn checkpoint_at(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Opt
     }
 }
 
-/// The reference of a point.
+/// The reference that names a point in commands.
 pub fn reference(point: &Point) -> String {
     let kind = point.kind.as_str();
     let id = || point.name.get(point.name.len().saturating_sub(8)..).unwrap_or(&point.name);
     match point.kind {
         Kind::Step if point.attempt > 1 => format!("{kind}:{}#{}", point.name, point.attempt),
-        // As every id is shown: by its end.
+        // Ids are shown by their end everywhere.
         Kind::Dispatch | Kind::Prompt => format!("{kind}:{}", id()),
         Kind::Step | Kind::Guard => format!("{kind}:{}", point.name),
     }
 }
 
-/// The rollback that stands and took the run back to before the event `seq`.
+/// The rollback that stands and took the run to before the event `seq`.
 pub fn taken_back_by(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Option<table::RollbackRecord>> {
     let covers = |one: &table::RollbackRecord| {
         one.status.stands() && one.only().is_none() && one.cut_seq < seq && seq < one.seq
@@ -104,7 +104,7 @@ impl Place {
 fn step(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Place> {
     let numbered = text.rsplit_once('#').and_then(|(name, number)| Some((name, number.parse::<i64>().ok()?)));
     let of_run = |name: &str| point::named_in(snapshot, &run.id, Kind::Step, name);
-    // A step may itself have a name that ends so.
+    // The name of a step may itself end in `#2`.
     let (mut found, attempt) = match (of_run(text)?, numbered) {
         (exact, Some((name, attempt))) if exact.is_empty() => (of_run(name)?, attempt),
         (exact, _) => (exact, 1),
@@ -123,7 +123,7 @@ fn step(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Place> {
     }
 }
 
-/// The dispatch of a run that `text` names. Errors: `point_of_other_run`, and those of a lookup.
+/// The dispatch of a run that `text` names. Errors: `point_of_other_run`, and those of the lookup.
 pub fn work_of(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Dispatch> {
     let dispatch = dispatch::resolve(snapshot, text)?;
     if dispatch.run_id != run.id {
@@ -133,20 +133,20 @@ pub fn work_of(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Dispatc
     Ok(dispatch)
 }
 
-/// Before the work of a dispatch: before it was begun, or created if it never was.
+/// The place before the work of a dispatch: before it was begun, or created if it never was.
 fn work(snapshot: &Snapshot<'_>, run: &Run, id: &str) -> Result<Place> {
     place_of(snapshot, run, &work_of(snapshot, run, id)?)
 }
 
-/// Before the work of this dispatch of the run.
+/// The place before the work of this dispatch of the run.
 pub fn place_of(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Result<Place> {
-    // What a prompt began has the prompt's point.
+    // Work that a prompt began shares the prompt's point.
     for kind in [Kind::Dispatch, Kind::Prompt] {
         if let Some(point) = point::named(snapshot, kind, dispatch.id.as_str())?.last() {
             return Ok(Place::of(point));
         }
     }
-    // It was begun before points were recorded, or never: nothing was captured there.
+    // The work began before points were recorded, or never began: no checkpoint was taken there.
     let seq = dispatch.place() - 1;
     let reference = format!("dispatch:{}", dispatch.id.short());
     Ok(Place { reference, seq, phase: phase_at(snapshot, run, seq)? })
@@ -177,7 +177,7 @@ fn checkpoint(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Place> {
     let root = ic_store::project_root(&run.project_dir);
     let found = match (record::of_run_named(snapshot, &run.id, text)?, record::named(snapshot, &root, text)?)
     {
-        // One that was taken beside the run is known, too: what it is good for is said below.
+        // A checkpoint that was taken beside the run is found too: the error below says what it is good for.
         (Some(found), _) | (None, Some(found)) => found,
         (None, None) => record::resolve(snapshot, text)?,
     };
@@ -232,7 +232,7 @@ fn by_end_of_id(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Place>
     }
 }
 
-/// Whether `text` is the end of an id: of enough digits not to be met by chance.
+/// Whether `text` is the end of an id: six digits or more, which do not match by chance.
 fn is_end(id: &str, text: &str) -> bool {
     text.len() >= 6 && id.ends_with(text)
 }
@@ -247,7 +247,7 @@ fn standing(snapshot: &Snapshot<'_>, run: &Run, points: Vec<Point>) -> Result<Ve
     Ok(standing)
 }
 
-/// Where a run was at the event `seq`.
+/// The phase at which a run was at the event `seq`.
 fn phase_at(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<String> {
     const MOVES: [&str; 6] =
         ["run_created", "advance", "override", "rollback", "rollback_undone", "rollback_aborted"];
@@ -266,7 +266,7 @@ fn phase_at(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<String> {
     Ok(phase)
 }
 
-/// Errors: `point_taken_back` if a rollback that stands took the run back to before it.
+/// Errors: `point_taken_back` if a rollback that stands took the run to before it.
 fn require_standing(snapshot: &Snapshot<'_>, run: &Run, place: &Place) -> Result<()> {
     let Some(by) = taken_back_by(snapshot, run, place.seq)? else { return Ok(()) };
     let (point, id) = (&place.reference, by.id.short());
@@ -287,7 +287,7 @@ fn of_other(run: &Run, what: &str, other: &str) -> Diagnosis {
     .hint(format!("name that run: ic run rollback {other} --to POINT --yes"))
 }
 
-/// No point is named so; the hint has what is spelled alike, else the newest ones.
+/// The error for a reference without a point. Its hint has the point with the nearest spelling, else the newest points.
 fn unknown(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Diagnosis> {
     let mut known: Vec<String> =
         standing(snapshot, run, point::of_run(snapshot, &run.id)?)?.iter().rev().map(reference).collect();

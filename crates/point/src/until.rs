@@ -1,4 +1,4 @@
-//! Up to which look at the tree the changes after a point are counted.
+//! The checkpoint up to which the changes after a point are counted.
 
 use std::path::Path;
 
@@ -12,17 +12,17 @@ use ic_store::Snapshot;
 
 use super::list::Listed;
 
-/// Where the work before which a point stands left the tree.
+/// The state in which the work after a point left the tree.
 pub(super) enum End {
-    /// As this look has it: what came later is not its work.
+    /// The state that this checkpoint shows: later changes are not of this work.
     At(Box<Checkpoint>),
-    /// As the point has it: no look since saw a change.
+    /// The state at the point: no later checkpoint shows a change.
     AsItWas,
-    /// That is not told: it is counted up to the next point.
+    /// It is not known: changes are counted up to the next point.
     Untold,
 }
 
-/// Where the work before which a point stands left the tree. `from`: the tree at the point.
+/// The state in which the work after a point left the tree. `from`: the tree at the point.
 pub(super) fn end_of(snapshot: &Snapshot<'_>, point: &Listed, from: &Checkpoint) -> Result<End> {
     let Some(id) = point.before.as_ref().filter(|_| matches!(point.kind, "prompt" | "dispatch")) else {
         return Ok(End::Untold);
@@ -36,11 +36,11 @@ pub(super) fn end_of(snapshot: &Snapshot<'_>, point: &Listed, from: &Checkpoint)
     if call::told_by_calls(snapshot, std::iter::once(&work.id))?.is_empty() {
         return Ok(End::Untold);
     }
-    // It runs, or was interrupted, or its client was closed: its calls were looked at all the same.
+    // The work runs, was interrupted, or its client was closed: checkpoints were taken at its calls anyway.
     let last = call::last_change(snapshot, &work)?;
     let is_told = last.is_some() && !call::is_any_cut_off(snapshot, &work.id)?;
     let seen = match (&work.rolled_back_by, work.finished_seq) {
-        // What changed from the end of its last call on, a person did.
+        // Changes after the end of its last call were made by a person.
         _ if is_told => record::newest_of_root_until(snapshot, &from.root, last.unwrap_or_default() + 1)?,
         (Some(by), _) => left_before(snapshot, &from.root, table::get(snapshot, by)?.seq)?,
         (None, Some(end)) => left_at(snapshot, &from.root, end)?,
@@ -50,31 +50,32 @@ pub(super) fn end_of(snapshot: &Snapshot<'_>, point: &Listed, from: &Checkpoint)
     Ok(seen.map_or(End::AsItWas, |seen| End::At(Box::new(seen))))
 }
 
-/// The capture with which work ended. The look of a call may come right before the end, too: of work that was interrupted in a later call.
+/// The checkpoint that was taken when work ended. That of a call can also come right before the end, if the work was interrupted in a later
+/// call.
 fn own_end(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Checkpoint>> {
     let Some(end) = work.finished_seq else { return Ok(None) };
     let before = record::of_event(snapshot, end - 1)?;
     Ok(before.filter(|look| is_of_work(look) && !look.link.of_call))
 }
 
-/// The look that shows what work left that ended with the event `end`, of which no capture was taken: what a call changes whose end is not
-/// told belongs to it, up to the next look.
+/// The checkpoint that shows what work left that ended with the event `end` without a capture. Changes of a call without a reported end
+/// belong to it, up to the next checkpoint.
 fn left_at(snapshot: &Snapshot<'_>, root: &Path, end: Seq) -> Result<Option<Checkpoint>> {
     let last = record::newest_of_root_until(snapshot, root, end)?;
     match last {
-        // A rollback had ended it, and was undone since: what it replaced was captured right before.
+        // A rollback had ended the work, and was undone since: what it replaced was captured right before.
         Some(last) if last.kind == Kind::Restored => record::newest_of_root_until(snapshot, root, last.seq),
         last => Ok(record::look_since(snapshot, root, end)?.or(last)),
     }
 }
 
-/// The look that shows the tree as a rollback found it that began with the event `seq`: it captures what it replaces.
+/// The checkpoint that shows the tree before a rollback that began with the event `seq`: a rollback captures what it replaces.
 fn left_before(snapshot: &Snapshot<'_>, root: &Path, seq: Seq) -> Result<Option<Checkpoint>> {
     let replaced = record::look_since(snapshot, root, seq)?.filter(|look| look.kind == Kind::Safety);
     if replaced.is_some() { Ok(replaced) } else { record::newest_of_work_until(snapshot, root, seq) }
 }
 
-/// Whether work left the tree so, rather than a restore.
+/// Whether work, and not a restore, left the tree in this state.
 fn is_of_work(look: &Checkpoint) -> bool {
     matches!(look.kind, Kind::Manual | Kind::Auto)
 }

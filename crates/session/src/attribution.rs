@@ -1,7 +1,8 @@
-//! Whose a change of the tree is: what differs between two looks at it belongs to whoever was at work between them.
+//! Whose a change of the tree is: a difference between two checkpoints belongs to the work that ran between them.
 //!
-//! Work whose client tells of each call is at work in its calls alone. Where several were, a path is of those that name it, and the best name
-//! decides: the input of a tool, then what was recorded, then a commit that a call made, then a line for a shell. What nobody names may be of each.
+//! Work whose client reports each call changes the tree only in its calls. Where several ran, a path belongs to those that name it, and the
+//! best name decides: the input of a tool, then what was recorded, then a commit that a call made, then a line for a shell. A path that
+//! none of them names may belong to each.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -16,22 +17,22 @@ use ic_store::{Snapshot, path_bytes};
 use crate::call::{self, Call};
 use crate::shell_targets;
 
-/// A call whose end was never told may run for so long, in milliseconds: a build, or a question to a person who is at lunch. Beyond that it
-/// was cut off with its client.
+/// How long a call without a reported end may run, in milliseconds: a build, or a question to a person who is at lunch. An older one was
+/// cut off with its client.
 const LONGEST_CALL: i64 = 24 * 60 * 60 * 1000;
 
-/// The looks at a tree between two events, and who was at work.
+/// The checkpoints of a tree between two events, and the work that ran.
 #[derive(Debug)]
 pub struct Attribution {
-    /// The looks, oldest first.
+    /// The checkpoints, oldest first.
     pub looks: Vec<Checkpoint>,
-    /// Who was at work in the root at any time between them, in the order in which it was created.
+    /// The work that ran in the root at any time between them, in the order in which it was created.
     pub workers: Vec<Dispatch>,
     told: HashSet<DispatchId>,
-    /// Of work that was interrupted: the event after which it changed nothing.
+    /// For work that was interrupted: the event after which it changed nothing.
     interrupted: HashMap<DispatchId, Seq>,
     calls: Vec<Call>,
-    /// Calls that were cut off: nobody knows when they ended, nor who changed the tree from then until the next look.
+    /// Calls that were cut off. It is not known when they ended, nor who changed the tree from then until the next checkpoint.
     cut_off: HashSet<CallId>,
     named: Named,
 }
@@ -39,11 +40,11 @@ pub struct Attribution {
 /// The paths that work named as its own, by work.
 #[derive(Debug, Default)]
 struct Named {
-    /// A person or a script recorded them.
+    /// Paths that a person or a script recorded.
     recorded: HashMap<DispatchId, HashSet<Vec<u8>>>,
-    /// Commits that its calls made have them.
+    /// Paths in commits that its calls made.
     committed: HashMap<DispatchId, HashSet<Vec<u8>>>,
-    /// Calls whose line for a shell writes them, by call.
+    /// Paths that a call's line for a shell writes, by call.
     written: HashMap<CallId, Vec<String>>,
 }
 
@@ -55,7 +56,7 @@ impl Named {
         (told, cut_off): (&HashSet<DispatchId>, &HashSet<CallId>),
     ) -> Result<Self> {
         let mut named = Self::default();
-        // Who was alone needs no name, unless a person may have changed something meanwhile.
+        // Work that was alone needs no name, unless a person may have changed something at the same time.
         if workers.len() < 2 && cut_off.is_empty() {
             return Ok(named);
         }
@@ -78,8 +79,8 @@ fn has(named: &HashMap<DispatchId, HashSet<Vec<u8>>>, work: &DispatchId, path: &
     named.get(work).is_some_and(|paths| paths.iter().any(|name| is_named(name, path)))
 }
 
-/// The last call of each agent whose work did not come to its end, where its own end was not told: a person stopped it, or it runs. Of
-/// work that came to its end every call has ended by then.
+/// The last call of each agent whose work did not end by itself, if the call's own end was not reported: a person stopped it, or it still
+/// runs. Work that ended by itself has no running calls.
 fn cut_off_of(workers: &[Dispatch], calls: &[Call]) -> HashSet<CallId> {
     let came_to_its_end = |call: &Call| {
         let mut all = workers.iter().filter(|worker| worker.id == call.dispatch_id);
@@ -96,35 +97,35 @@ fn cut_off_of(workers: &[Dispatch], calls: &[Call]) -> HashSet<CallId> {
     cut_off.filter(|call| !came_to_its_end(call) && !has_next(call)).map(|call| call.id.clone()).collect()
 }
 
-/// Whether a name means a path: the path itself, or what lies in it, whose directory may be new.
+/// Whether a name means a path: the path itself, or a path in it, because its directory may be new.
 fn is_named(name: &[u8], path: &[u8]) -> bool {
     name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// The time between two looks at a tree.
+/// The time between two checkpoints of a tree.
 #[derive(Debug)]
 pub struct Window<'a> {
-    /// The earlier look.
+    /// The checkpoint at its beginning.
     pub from: &'a Checkpoint,
-    /// The later one.
+    /// The checkpoint at its end.
     pub to: &'a Checkpoint,
     at_work: Vec<&'a Dispatch>,
     in_calls: Vec<&'a Dispatch>,
-    /// As `in_calls`, by the clock: with calls that changed no file.
-    meanwhile: Vec<&'a Dispatch>,
+    /// As `in_calls`, but by the clock: with calls that changed no file.
+    by_clock: Vec<&'a Dispatch>,
     calls: Vec<&'a Call>,
-    /// Every call in it was cut off.
+    /// Whether every call in it was cut off.
     is_unsure: bool,
     named: &'a Named,
 }
 
 impl Attribution {
-    /// What is known of a root from one event to another, both included. `since`: when the first one was.
+    /// What is known of a root from one event to another, both included. `since`: the time of the first one.
     pub fn between(snapshot: &Snapshot<'_>, root: &Path, span: (Seq, Seq), since: Timestamp) -> Result<Self> {
         Self::of_roots(snapshot, &[root], span, since)
     }
 
-    /// As [`Attribution::between`], of several roots that have something in common: the work trees of a repository its branches.
+    /// As [`Attribution::between`], of several roots that share something: the work trees of a repository share its branches.
     pub fn of_roots(
         snapshot: &Snapshot<'_>,
         roots: &[&Path],
@@ -138,7 +139,7 @@ impl Attribution {
         looks.sort_by_key(|look| look.seq);
         let calls = call::between(snapshot, from, to)?;
         let mut found = dispatch::at_work_between(snapshot, from, to, since)?;
-        // A subagent that was left in the background goes on after the agent has stopped.
+        // A subagent that was left in the background continues after the agent has stopped.
         for call in &calls {
             if !found.iter().any(|worker| worker.id == call.dispatch_id) {
                 found.push(dispatch::get(snapshot, &call.dispatch_id)?);
@@ -163,7 +164,7 @@ impl Attribution {
         Ok(Self { looks, workers, told, interrupted, calls, cut_off, named })
     }
 
-    /// As it was before a rollback called off this work, which ran until then: the deed decides as its preview did.
+    /// The attribution from before a rollback cancelled this work, which ran until then: so the rollback decides as its preview did.
     #[must_use]
     pub fn with_running(mut self, called_off: &[DispatchId]) -> Self {
         for worker in self.workers.iter_mut().filter(|worker| called_off.contains(&worker.id)) {
@@ -173,26 +174,26 @@ impl Attribution {
         self
     }
 
-    /// With all that changed in calls that were cut off as the work's: who asks for that says that nobody else changed it.
+    /// Counts all that changed in calls that were cut off as the work's. The caller says that no person changed it.
     #[must_use]
     pub fn with_unsure(mut self) -> Self {
         self.cut_off.clear();
         self
     }
 
-    /// The last look, if no work was under way from it on until now: no later look shows what changed since.
+    /// The last checkpoint, if no work ran from it until now: no later checkpoint shows what changed since.
     pub fn at_rest_since(&self, now: Timestamp) -> Option<&Checkpoint> {
         let (last, to) = self.until_now(now)?;
         self.window(last, &to).is_idle().then_some(last)
     }
 
-    /// The last look, and the look that somebody would take now, with the tree of the last one.
+    /// The last checkpoint, and a checkpoint as it would be taken now, with the tree of the last one.
     pub fn until_now(&self, now: Timestamp) -> Option<(&Checkpoint, Checkpoint)> {
         let last = self.looks.last()?;
         Some((last, Checkpoint { seq: Seq::MAX, created_at: now, ..last.clone() }))
     }
 
-    /// Whether the clients of all work of a run told of each call.
+    /// Whether the clients of all work of a run reported each call.
     pub fn is_told(&self, run: &RunId) -> bool {
         self.workers
             .iter()
@@ -200,17 +201,17 @@ impl Attribution {
             .all(|worker| self.told.contains(&worker.id))
     }
 
-    /// Whether the client of a piece of work told of each call.
+    /// Whether the client of a piece of work reported each call.
     pub fn is_told_by_calls(&self, work: &DispatchId) -> bool {
         self.told.contains(work)
     }
 
-    /// How long git's log of what is checked out was as the first call of this work began, in bytes.
+    /// The size of git's log of HEAD when the first call of this work began, in bytes.
     pub fn first_log_size(&self, work: &[DispatchId]) -> Option<u64> {
         self.first_call(work).and_then(|first| first.head_log_start)
     }
 
-    /// What was checked out as the first call of this work began.
+    /// The commit that was checked out when the first call of this work began.
     pub fn first_head(&self, work: &[DispatchId]) -> Option<&str> {
         self.first_call(work).and_then(|first| first.head.as_deref())
     }
@@ -227,25 +228,25 @@ impl Attribution {
         self.calls.iter().filter(|call| call.ended_seq.is_none()).any(|call| is_of_run(&call))
     }
 
-    /// The times between the looks, oldest first. What a restore changed is nobody's work, and is in none of them.
+    /// The times between the checkpoints, oldest first. What a restore changed belongs to no work, and is in none of them.
     pub fn windows(&self) -> impl DoubleEndedIterator<Item = Window<'_>> {
         self.all().filter(|window| !window.is_restore())
     }
 
-    /// The times between the looks, those of restores too, oldest first.
+    /// The times between the checkpoints, those of restores too, oldest first.
     pub fn all(&self) -> impl DoubleEndedIterator<Item = Window<'_>> {
         self.looks.windows(2).map(|pair| self.window(&pair[0], &pair[1]))
     }
 
-    /// The looks between which a restore changed the tree, oldest first.
+    /// The checkpoints between which a restore changed the tree, oldest first.
     pub fn restores(&self) -> impl Iterator<Item = (&Checkpoint, &Checkpoint)> {
         let pairs = self.looks.windows(2).filter(|pair| pair[1].kind == Kind::Restored);
         pairs.map(|pair| (&pair[0], &pair[1]))
     }
 
-    /// The time between two looks.
+    /// The time between two checkpoints.
     pub fn window<'a>(&'a self, from: &'a Checkpoint, to: &'a Checkpoint) -> Window<'a> {
-        // One whose end was never told, and which is older than any tool runs, was cut off with its client.
+        // A call without a reported end that is older than any tool runs was cut off with its client.
         let is_cut_off = |call: &&Call| {
             call.ended_seq.is_none() && from.created_at.millis() - call.created_at.millis() > LONGEST_CALL
         };
@@ -262,29 +263,31 @@ impl Attribution {
         let ran: Vec<&Call> = self.calls.iter().filter(ran).collect();
         let made_one =
             |worker: &&Dispatch| is_in_call(worker) || ran.iter().any(|call| call.dispatch_id == worker.id);
-        let meanwhile = at_work.iter().copied().filter(made_one).collect();
+        let by_clock = at_work.iter().copied().filter(made_one).collect();
         let is_unsure = !calls.is_empty()
             && in_calls.iter().all(|worker: &&Dispatch| self.told.contains(&worker.id))
             && calls.iter().all(|call| self.cut_off.contains(&call.id));
-        Window { from, to, at_work, in_calls, meanwhile, calls, is_unsure, named: &self.named }
+        Window { from, to, at_work, in_calls, by_clock, calls, is_unsure, named: &self.named }
     }
 
-    /// Whether work was under way at any time between two looks at the tree.
+    /// Whether work ran at any time between two checkpoints of the tree.
     fn was_at_work(&self, worker: &Dispatch, from: &Checkpoint, to: &Checkpoint) -> bool {
-        // The look with which one ended comes right before the event of its end.
+        // The checkpoint with which work ended comes right before the event of its end.
         let has_ended = |end: Seq| {
             end <= from.seq || (end == from.seq + 1 && from.link.dispatch_id.as_ref() == Some(&worker.id))
         };
-        // What a person did from the last call on until they typed again is none of its.
+        // What a person did after the last call and before the next prompt is not the work's.
         let end = self.interrupted.get(&worker.id).copied().or(worker.finished_seq);
         worker.place() < to.seq && !end.is_some_and(has_ended)
     }
 }
 
 impl<'a> Window<'a> {
-    /// Whose a change at a path may be: of one, it is; of several, nobody knows; of none, somebody else made it.
+    /// The work that may have made a change at a path. If it is one, it made the change; if several, it is not known which; if none, a
+    /// person or another program did.
     pub fn owners(&self, path: &[u8]) -> Vec<&'a Dispatch> {
-        // Who is alone has it all, also what a process did that one of its calls left behind; a prompt and its subagents are one then.
+        // Work that was alone has made every change, also what a process did that one of its calls left behind. A prompt and its subagents
+        // count as one then.
         if self.at_work.len() < 2 || self.in_calls.is_empty() {
             let began = |one: &Dispatch| {
                 self.at_work.iter().any(|other| one.work.parent_id.as_ref() == Some(&other.id))
@@ -294,8 +297,8 @@ impl<'a> Window<'a> {
         self.makers(path)
     }
 
-    /// As [`Window::owners`], of what was made in tool calls, or by work whose client tells of none. What changed while no call ran nobody of
-    /// them made: a person did, or a program that a call left behind.
+    /// As [`Window::owners`], only for changes in tool calls, or by work whose client reports none. A change while no call ran was made by
+    /// none of them: a person made it, or a program that a call left behind.
     pub fn makers(&self, path: &[u8]) -> Vec<&'a Dispatch> {
         if self.in_calls.len() < 2 {
             return self.in_calls.clone();
@@ -321,8 +324,8 @@ impl<'a> Window<'a> {
         self.in_calls.clone()
     }
 
-    /// Whether nobody knows that the agent changed a path: each call that may have done it was cut off, and none names the path. A person may
-    /// have changed it after that.
+    /// Whether it is not known that the agent changed a path: each call that may have done it was cut off, and none names the path. A
+    /// person may have changed it after that.
     pub fn is_unsure(&self, path: &[u8]) -> bool {
         let names = |call: &&Call| {
             let written = self.named.written.get(&call.id).into_iter().flatten();
@@ -331,22 +334,22 @@ impl<'a> Window<'a> {
         self.is_unsure && !self.calls.iter().any(names)
     }
 
-    /// Whether it lies after the cut of a rollback.
+    /// Whether it is later than the cut of a rollback.
     pub fn is_after(&self, cut: Seq) -> bool {
-        // The look of an advance is the event before it, and that of a point the one after it.
+        // The checkpoint of an advance is the event before the advance; that of a point is the event after the point.
         self.from.seq >= cut || self.from.advance_seq == Some(cut)
     }
 
-    /// Whether a restore changed the tree, and nobody's work.
+    /// Whether a restore changed the tree, and no work did.
     pub fn is_restore(&self) -> bool {
         self.to.kind == Kind::Restored
     }
 
-    /// Whether a change of what is no file of the tree, like a branch, may be of this run: as [`Window::owners`] has it, but that a call
-    /// which changed no file may have changed that.
+    /// Whether a change to something that is no file of the tree, such as a branch, may have been made by this run. As [`Window::owners`],
+    /// but a call that changed no file may have made it.
     pub fn may_be_of(&self, run: &RunId) -> bool {
         let owners =
-            if self.at_work.len() < 2 || self.meanwhile.is_empty() { &self.at_work } else { &self.meanwhile };
+            if self.at_work.len() < 2 || self.by_clock.is_empty() { &self.at_work } else { &self.by_clock };
         owners.iter().any(|worker| worker.run_id == *run)
     }
 
@@ -355,7 +358,8 @@ impl<'a> Window<'a> {
         self.at_work.is_empty()
     }
 
-    /// Whether a change may be of a tool call, or of work whose client tells of none. What changed between two calls may be a person's.
+    /// Whether a change may have been made in a tool call, or by work whose client reports none. A change between two calls may be a
+    /// person's.
     pub fn is_in_call(&self) -> bool {
         !self.in_calls.is_empty()
     }

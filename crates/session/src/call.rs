@@ -1,11 +1,12 @@
-//! The table `calls`: what an agent did with its tools, and between which looks at the tree.
+//! The table `calls`: what an agent did with its tools, and between which checkpoints of the tree.
 //!
 //! ```text
 //!   before the tool ──▶ RUNS (no ended_seq) ── after the tool ──▶ (ended_seq, finished_at)
-//!                         └── the agent's next call, or its stop ──▶ (ended_seq alone: nobody told its end)
+//!                         └── the agent's next call, or its stop ──▶ (ended_seq alone: its end was not reported)
 //! ```
 //!
-//! A client that runs calls at once tells of the next one before the end of the first: its end is told later, and counts then.
+//! A client that runs calls at once reports the next one before the end of the first, whose end is reported later and then replaces this
+//! one.
 
 use std::collections::HashSet;
 
@@ -18,11 +19,11 @@ use ic_store::{Row, Snapshot, Transaction, containing};
 /// A tool call that may change files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Its id here.
+    /// Made by this program when the call was reported.
     pub id: CallId,
-    /// The prompt's work that it belongs to.
+    /// The work that the call belongs to: a prompt, or what a prompt began.
     pub dispatch_id: DispatchId,
-    /// Its session.
+    /// The session of the agent that made it.
     pub session_id: SessionId,
     /// The client's name of it, if it has one.
     pub call_id: Option<String>,
@@ -30,7 +31,7 @@ pub struct Call {
     pub agent_id: Option<String>,
     /// The kind of that subagent.
     pub agent_type: Option<String>,
-    /// The tool.
+    /// The tool's name, as the client gives it.
     pub tool: String,
     /// What it was asked to do: one line, masked; `None`: it was redacted.
     pub line: Option<String>,
@@ -38,15 +39,15 @@ pub struct Call {
     pub paths: Vec<String>,
     /// The checkpoint that shows the tree as it began.
     pub began_seq: Seq,
-    /// It changed nothing after this event; `None`: it runs.
+    /// The event after which it changed nothing; `None`: it runs.
     pub ended_seq: Option<Seq>,
-    /// When it began.
+    /// When its beginning was reported.
     pub created_at: Timestamp,
-    /// When its end was told.
+    /// When its end was reported; `None`: it was not.
     pub finished_at: Option<Timestamp>,
     /// The commit that was checked out as it began.
     pub head: Option<String>,
-    /// How long git's log of what is checked out was then, in bytes.
+    /// The size of git's log of HEAD at that time, in bytes.
     pub head_log_start: Option<u64>,
 }
 
@@ -56,7 +57,8 @@ impl Call {
         self.began_seq < to && self.ended_seq.is_none_or(|end| end > from)
     }
 
-    /// Whether it ran at any time from one moment to another, both included. One whose end was never told counts by its looks alone.
+    /// Whether it ran at any time from one moment to another, both included. A call without a reported end has no time of its end, and does
+    /// not count.
     pub fn ran_in_time(&self, from: Timestamp, to: Timestamp) -> bool {
         self.created_at <= to && self.finished_at.is_some_and(|end| end >= from)
     }
@@ -70,19 +72,19 @@ impl Call {
 /// What a new call is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct NewCall<'a> {
-    /// Its id here.
+    /// Made by the caller, which names the call by it.
     pub id: &'a CallId,
-    /// The prompt's work that it belongs to.
+    /// The work that the call belongs to: a prompt, or what a prompt began.
     pub dispatch_id: &'a DispatchId,
-    /// Its session.
+    /// The session of the agent that makes it.
     pub session_id: &'a SessionId,
-    /// The client's name of it.
+    /// The client's name of it; `None`: the client has none.
     pub call_id: Option<&'a str>,
     /// The client's name of the subagent that makes it.
     pub agent_id: Option<&'a str>,
     /// The kind of that subagent.
     pub agent_type: Option<&'a str>,
-    /// The tool.
+    /// The tool's name, as the client gives it.
     pub tool: &'a str,
     /// What it is asked to do; its first line is kept, masked.
     pub line: &'a str,
@@ -90,22 +92,22 @@ pub struct NewCall<'a> {
     pub paths: &'a [String],
     /// The checkpoint that shows the tree as it begins.
     pub began_seq: Seq,
-    /// What the same agent did before changed nothing after this event.
+    /// The event after which the earlier calls of the same agent changed nothing.
     pub before_seq: Seq,
     /// The commit that is checked out.
     pub head: Option<&'a str>,
-    /// How long git's log of what is checked out is, in bytes.
+    /// The size of git's log of HEAD, in bytes.
     pub head_log_start: Option<u64>,
 }
 
-/// A call whose end nobody told has ended with its work, whatever ended that: a look that is taken as it ends comes right after it.
+/// A call without a reported end has ended with its work, whatever ended that: a checkpoint that is taken at that end comes right after it.
 const COLUMNS: &str = "id, dispatch_id, session_id, call_id, agent_id, agent_type, tool, line, paths, began_seq, \
     coalesce(ended_seq, (SELECT finished_seq + 1 FROM dispatches WHERE dispatches.id = calls.dispatch_id)), created_at, finished_at, head, head_log_start";
 
-/// Two hooks that tell of the same call of a client without names for calls come within so many milliseconds.
+/// Two hooks that report the same call of a client without names for calls come within this many milliseconds.
 const TWICE_WITHIN: i64 = 2_000;
 
-/// No call names more paths than so many; of one that does, the rest is told by the tree alone.
+/// The most paths that are kept of a call; of the others only the tree tells.
 const MOST_PATHS: usize = 200;
 
 fn from_row(row: &Row<'_>) -> Result<Call> {
@@ -128,9 +130,9 @@ fn from_row(row: &Row<'_>) -> Result<Call> {
     })
 }
 
-/// Records that a call begins. What the same agent had begun before and nobody told the end of ends with the next look at the tree.
+/// Records that a call begins. Calls that the same agent had begun before, and whose end was not reported, end with the next checkpoint.
 ///
-/// A client that has two installations of its hooks tells of each call twice: the second time nothing is recorded.
+/// A client with two installations of its hooks reports each call twice: the second time nothing is recorded.
 pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<()> {
     let told = unfinished(tx, new.session_id, (new.call_id, new.agent_id), new.tool)?;
     let is_same = |told: &Call| {
@@ -169,12 +171,12 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<
     )
 }
 
-/// What is kept of what a call was asked to do.
+/// The part of what a call was asked to do that is kept: one line, masked.
 fn line(new: &NewCall<'_>) -> String {
     title(&mask(new.line))
 }
 
-/// Records which checkpoint shows the tree as a call began that was recorded before it was looked at.
+/// Records the checkpoint that shows the tree at the beginning of a call, if the call was recorded before the checkpoint was taken.
 pub fn looked_at(tx: &Transaction<'_>, id: &CallId, seq: Seq) -> Result<()> {
     tx.execute("UPDATE calls SET began_seq = $1 WHERE id = $2", &[&seq, &id.as_str()]).map(drop)
 }
@@ -187,7 +189,7 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, id: &CallId, seq: Seq) -> Resul
     )
 }
 
-/// Ends the calls of a piece of work whose end was not told: with the next look at the tree.
+/// Ends the calls of a piece of work whose end was not reported: with the next checkpoint.
 pub fn end_all(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
     let (seq, _) = ic_events::head(tx)?;
     tx.execute(
@@ -197,7 +199,7 @@ pub fn end_all(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
     .map(drop)
 }
 
-/// The newest call of a session whose end was not told: of this name, else, where the client has none, of this tool and subagent.
+/// The newest call of a session whose end was not reported: with this name, or, where the client has no names, of this tool and subagent.
 pub fn unfinished(
     snapshot: &Snapshot<'_>,
     session: &SessionId,
@@ -212,7 +214,7 @@ pub fn unfinished(
     snapshot.query_opt(&sql, &[&session.as_str(), &call_id, &title(tool), &agent_id], from_row)
 }
 
-/// The calls that began at this time or later, and whose end nobody told, oldest first.
+/// The calls that began at this time or later, and whose end was not reported, oldest first.
 pub fn not_told_of_end(snapshot: &Snapshot<'_>, since: Timestamp) -> Result<Vec<Call>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM calls WHERE finished_at IS NULL AND began_seq >= 0 AND created_at >= $1 ORDER BY began_seq, id"
@@ -227,7 +229,7 @@ pub fn is_running(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<bool
     Ok(snapshot.query_opt(sql, &[&dispatch.as_str()], |_| Ok(()))?.is_some())
 }
 
-/// Whether nothing was heard of this work for a minute: between two calls a model thinks.
+/// Whether nothing was reported of this work for a minute: between two calls a model thinks.
 pub fn is_quiet(snapshot: &Snapshot<'_>, dispatch: &DispatchId, now: Timestamp) -> Result<bool> {
     const QUIET: i64 = 60_000;
     let sql = "SELECT max(coalesce(finished_at, created_at)) FROM calls WHERE dispatch_id = $1";
@@ -235,7 +237,7 @@ pub fn is_quiet(snapshot: &Snapshot<'_>, dispatch: &DispatchId, now: Timestamp) 
     Ok(last.is_none_or(|last| now.millis().saturating_sub(last) >= QUIET))
 }
 
-/// What an agent does after it has stopped, without a new prompt: the newest continuation of a prompt.
+/// The newest continuation of a prompt: what an agent does after it has stopped, without a new prompt.
 pub fn continuation_of(snapshot: &Snapshot<'_>, prompt: &DispatchId) -> Result<Option<DispatchId>> {
     let sql = "SELECT c.dispatch_id FROM dispatches d JOIN calls c ON c.dispatch_id = d.id \
                WHERE d.parent_id = $1 AND c.agent_id IS NULL ORDER BY c.began_seq DESC LIMIT 1";
@@ -248,7 +250,7 @@ pub fn work_of_agent(
     session: &SessionId,
     agent_id: &str,
 ) -> Result<Option<DispatchId>> {
-    // Before subagents had work of their own, their calls were of their prompt's.
+    // In older ledgers the calls of subagents belong to their prompt, because subagents had no work of their own.
     let sql = "SELECT c.dispatch_id FROM calls c JOIN dispatches d ON d.id = c.dispatch_id \
                WHERE c.session_id = $1 AND c.agent_id = $2 AND d.parent_id IS NOT NULL ORDER BY c.began_seq DESC LIMIT 1";
     snapshot.query_opt(sql, &[&session.as_str(), &agent_id], |row| row.get(0).map(DispatchId::from_ledger))
@@ -280,12 +282,12 @@ pub fn between(snapshot: &Snapshot<'_>, from: Seq, to: Seq) -> Result<Vec<Call>>
     Ok(all)
 }
 
-/// Those of these dispatches whose client tells of each call: outside its calls such work changes nothing.
+/// Those of these dispatches whose client reports each call: outside of its calls such work changes nothing.
 pub fn told_by_calls<'d>(
     snapshot: &Snapshot<'_>,
     dispatches: impl Iterator<Item = &'d DispatchId>,
 ) -> Result<HashSet<DispatchId>> {
-    // What has calls is told by them: a subagent's work begins with its first one.
+    // A dispatch with calls is known by them: a subagent's work begins with its first one.
     let sql = "SELECT 1 FROM prompts WHERE dispatch_id = $1 AND tells_calls = 1 \
                UNION ALL SELECT 1 FROM calls WHERE dispatch_id = $1 LIMIT 1";
     let mut found = HashSet::new();
@@ -297,14 +299,14 @@ pub fn told_by_calls<'d>(
     Ok(found)
 }
 
-/// Whether a call of this work was cut off: its end was not told.
+/// Whether a call of this work was cut off: its end was not reported.
 pub fn is_any_cut_off(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<bool> {
     let sql = "SELECT 1 FROM calls WHERE dispatch_id = $1 AND finished_at IS NULL LIMIT 1";
     Ok(snapshot.query_opt(sql, &[&dispatch.as_str()], |_| Ok(()))?.is_some())
 }
 
-/// The event after which work changed nothing that was interrupted and whose client tells of each call: its end is told only when a person
-/// types again, which may be hours later. `None`: it was not interrupted.
+/// The event after which interrupted work changed nothing, if its client reports each call. The end of such work is reported only when a
+/// person types again, which may be hours later. `None`: it was not interrupted.
 pub fn last_change(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Seq>> {
     if work.status != DispatchStatus::Cancelled {
         return Ok(None);
@@ -313,11 +315,11 @@ pub fn last_change(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Se
     let sql = "SELECT max(coalesce(ended_seq, $1)) FROM calls WHERE dispatch_id = $2";
     let last =
         snapshot.query_opt(sql, &[&end, &work.id.as_str()], |row| row.get::<Option<Seq>>(0))?.flatten();
-    // Without a call it did nothing.
+    // Work without a call did nothing.
     Ok(Some(last.unwrap_or_default()))
 }
 
-/// Takes what the calls of a dispatch were asked to do out of their rows, with the paths that they named.
+/// Removes from the calls of a dispatch what they were asked to do, and the paths that they named.
 pub fn redact(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
     tx.execute("UPDATE calls SET line = NULL, paths = '[]' WHERE dispatch_id = $1", &[&dispatch.as_str()])
         .map(drop)

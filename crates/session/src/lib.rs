@@ -1,8 +1,7 @@
-//! Sessions of coding agents, as their hooks tell of them, and the prompts in them. Owns `sessions`,
-//! `prompts`, `calls` and `outside_files`.
+//! Sessions of coding agents, as their hooks report them, and the prompts in them. Owns `sessions`, `prompts`, `calls` and `outside_files`.
 //!
-//! A prompt is a dispatch: all that the agent does from what a person typed until it stops. What belongs to work as such (its status, its
-//! captures, whether it was rolled back) stands there; here stands whose it is.
+//! A prompt is a dispatch: all that the agent does from what a person typed until it stops. What every dispatch has (its status, its
+//! captures, whether it was rolled back) is in that table; here is whose prompt it is.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 

@@ -1,18 +1,18 @@
 //! The table `outside_files`: files outside of the project that tool calls named, and what the calls did to them.
 //!
 //! Both contents are durable in the object store before a row names them. So an undo needs no journal of its own: it replaces what a call
-//! left by what stood there before, and whoever comes after a death finds one or the other.
+//! left by what was there before, and after a crash the file has one of the two.
 
 use ic_base::{CallId, Code, Diagnosis, DispatchId, Result, RunId, Seq, Timestamp};
 use ic_events::{Hash, parse_hex};
 use ic_store::{Row, Snapshot, Transaction};
 use serde::{Deserialize, Serialize};
 
-/// What stands at a path outside of the project.
+/// The state of a path outside of the project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// Nothing.
+    /// There is neither a file nor anything else.
     Absent {
         /// The first directory above it that was missing, too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,20 +24,20 @@ pub enum Standing {
         hash: String,
         /// Its length in bytes.
         size: u64,
-        /// Its permission bits.
+        /// Its permission bits, as the mode of stat(2) has them.
         mode: u32,
     },
-    /// Something whose content is not kept.
+    /// There is something whose content is not kept.
     Unkept {
-        /// Why.
+        /// Why its content is not kept: one of a few fixed texts.
         reason: String,
-        /// What tells this state of it from another; `None`: there is nothing, or nobody may look.
+        /// A fingerprint of this state; `None`: there is nothing, or it may not be looked at.
         seen: Option<String>,
     },
 }
 
 impl Standing {
-    /// Whether both are the same to an undo.
+    /// Whether both are the same state to an undo.
     pub fn is_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Absent { .. }, Self::Absent { .. }) => true,
@@ -58,30 +58,30 @@ impl Standing {
 /// What a call did to a file outside of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutsideFile {
-    /// The call.
+    /// The call that named the file.
     pub call_id: CallId,
-    /// Its path, absolute and without links.
+    /// The absolute path, without links.
     pub path: String,
     /// The work that the call belongs to.
     pub dispatch_id: DispatchId,
     /// The phase of that work.
     pub phase: String,
-    /// What stood there before.
+    /// The state before the call.
     pub was: Standing,
-    /// What the call left; `None`: nobody told its end.
+    /// The state after the call; `None`: its end was not reported.
     pub became: Option<Standing>,
-    /// The newest event as the call began.
+    /// The newest event when the call began.
     pub seq: Seq,
 }
 
 impl OutsideFile {
-    /// The contents of before and after the call that the store holds, empty ones excepted.
+    /// The contents from before and after the call that the store holds, except empty ones.
     pub fn contents(&self) -> impl Iterator<Item = Hash> {
         let states = std::iter::once(&self.was).chain(&self.became);
         states.filter(|state| !matches!(state, Standing::File { size: 0, .. })).filter_map(Standing::content)
     }
 
-    /// Whether the call is not known to have left it as it was.
+    /// Whether the call may have changed it: unless the states are known to be the same.
     pub fn is_changed(&self) -> bool {
         self.became.as_ref().is_none_or(|became| !became.is_as(&self.was))
     }
@@ -113,7 +113,8 @@ fn written(standing: &Standing) -> Result<String> {
         .map_err(|e| Diagnosis::new(Code::Internal, format!("A state cannot be written down: {e}.")))
 }
 
-/// Records what stands at a path as a call begins. A call that was told before is not recorded again, and nothing of it here.
+/// Records the state of a path at the beginning of a call. Nothing is written for a call that is not on record, because it was reported
+/// twice.
 pub fn begin(
     tx: &Transaction<'_>,
     now: Timestamp,
@@ -142,7 +143,7 @@ pub fn end(tx: &Transaction<'_>, call: &CallId, path: &str, became: &Standing) -
     )
 }
 
-/// All of them, in no order.
+/// The files of all calls, in no order.
 pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<OutsideFile>> {
     snapshot.query_all(&format!("SELECT {COLUMNS}"), &[], from_row)
 }
@@ -160,13 +161,13 @@ pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec
     snapshot.query_all(&sql, &[&dispatch.as_str()], from_row)
 }
 
-/// What the work of a run did, oldest first, what was undone by other rollbacks than `by` excepted.
+/// What the work of a run did, oldest first, except what was undone by rollbacks other than `by`.
 pub fn of_run(snapshot: &Snapshot<'_>, run: &RunId, by: Option<&str>) -> Result<Vec<OutsideFile>> {
     let sql = format!(
         "SELECT {COLUMNS} WHERE d.run_id = $1 AND (d.rolled_back_by IS NULL OR d.rolled_back_by = $2)"
     );
     let mut files = snapshot.query_all(&sql, &[&run.as_str(), &by.unwrap_or_default()], from_row)?;
-    // Ids of calls are in the order in which they were made; no index has the rows of a run in it.
+    // Ids of calls are in the order in which they were made. No index has the rows of a run in that order.
     files.sort_by(|a, b| (a.seq, &a.call_id, &a.path).cmp(&(b.seq, &b.call_id, &b.path)));
     Ok(files)
 }

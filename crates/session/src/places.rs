@@ -1,5 +1,5 @@
-//! A session that works in several places: in each but the one that it began in it has a row of its own, with its own run and its own prompts,
-//! so that what it does there is captured there, and undone there. The client's name of such a row says where it is; no client's own name has a space.
+//! A session that works in several places. In each but the first it has a row of its own, with its own run and its own prompts, so that its
+//! work there is captured and undone there. The client's name in such a row contains the place; no client's own name has a space.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use ic_store::Snapshot;
 use crate::prompt::{self, Prompt};
 use crate::table::{self, Session};
 
-/// What stands between the client's own name of a session and the place.
+/// The text between the client's own name of a session and the place.
 const IN: &str = " in ";
 
-/// What a prompt without a name is called in other places.
+/// The beginning of the name in other places of a prompt without a name.
 const OF: &str = "of ";
 
 /// The name of a client's session in another place than the one that it began in.
@@ -25,7 +25,7 @@ pub fn own_name(client_id: &str) -> &str {
     client_id.split_once(IN).map_or(client_id, |(own, _)| own)
 }
 
-/// What tells a prompt from all others of its session, in each of its places.
+/// The key that tells a prompt from all others of its session, in each of its places.
 pub fn key_of(prompt: &Prompt) -> String {
     prompt.prompt_id.clone().unwrap_or_else(|| format!("{OF}{}", prompt.dispatch_id))
 }
@@ -43,7 +43,7 @@ pub fn elsewhere(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Resu
     table::named_from(snapshot, client, &format!("{client_id}{IN}"))
 }
 
-/// What a prompt is in the other places that its session works in.
+/// The same prompt in the other places in which its session works.
 pub fn twins(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<Vec<(Session, Prompt)>> {
     let own = table::get(snapshot, &prompt.session_id)?;
     let (client, name, key) = (&own.client, own_name(&own.client_id), key_of(prompt));

@@ -15,23 +15,23 @@ use crate::table::Session;
 pub struct Prompt {
     /// The work that it began; its name is the prompt's title.
     pub dispatch_id: DispatchId,
-    /// Its session.
+    /// The session in which it was typed.
     pub session_id: SessionId,
     /// The event that created the work.
     pub seq: Seq,
     /// The client's name of it, if it has one.
     pub prompt_id: Option<String>,
-    /// The commit that was checked out then.
+    /// The commit that was checked out at that time.
     pub head: Option<String>,
     /// When it was given.
     pub created_at: Timestamp,
     /// When the agent stopped.
     pub ended_at: Option<Timestamp>,
-    /// How often the gate of its run held the stop back.
+    /// How often the gate of its run blocked the stop.
     pub held_count: i64,
-    /// When it did so last, and what the gate asked for then.
+    /// When it did so last, and what the gate asked for at that time.
     pub held: Option<(Timestamp, String)>,
-    /// How long the client's own record of the session was when it was given, in bytes.
+    /// The size of the client's own record of the session when it was given, in bytes.
     pub transcript_start: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ pub struct NewPrompt<'a> {
     pub prompt_id: Option<&'a str>,
     /// The commit that is checked out.
     pub head: Option<&'a str>,
-    /// How long the client's own record of the session is, in bytes.
+    /// The size of the client's own record of the session, in bytes.
     pub transcript_start: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ fn from_row(row: &Row<'_>) -> Result<Prompt> {
     })
 }
 
-/// Records that a dispatch is what a prompt began.
+/// Records that a prompt began a dispatch.
 pub fn begin(
     tx: &Transaction<'_>,
     now: Timestamp,
@@ -89,7 +89,7 @@ pub fn begin(
     )
 }
 
-/// Records that the agent stopped. Calls whose end nobody told are over, too.
+/// Records that the agent stopped. Calls whose end was not reported have ended too.
 pub fn end(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt) -> Result<()> {
     call::end_all(tx, &prompt.dispatch_id)?;
     tx.execute_one(
@@ -98,7 +98,7 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt) -> Result<()> 
     )
 }
 
-/// Records that the gate of the run held the agent's stop back, and what it asked for.
+/// Records that the gate of the run blocked the agent's stop, and what it asked for.
 pub fn hold(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt, asked: &str) -> Result<()> {
     tx.execute_one(
         "UPDATE prompts SET held_count = held_count + 1, held_at = $1, held_for = $2 WHERE dispatch_id = $3",
@@ -112,7 +112,7 @@ pub fn latest(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Option<Pro
     snapshot.query_opt(&sql, &[&session.as_str()], from_row)
 }
 
-/// The prompt that a dispatch is, if it is one.
+/// The prompt that began exactly this dispatch, if one did.
 pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Option<Prompt>> {
     let sql = format!("SELECT {COLUMNS} FROM prompts WHERE dispatch_id = $1");
     snapshot.query_opt(&sql, &[&dispatch.as_str()], from_row)
@@ -151,11 +151,11 @@ pub fn are_any(snapshot: &Snapshot<'_>) -> Result<bool> {
         .is_some())
 }
 
-/// The prompts at work in runs made for sessions in a project, and those that were, newest first; what was rolled back is left out.
+/// The prompts in runs made for sessions in a project, whether they still run or not, newest first; without those that were rolled back.
 pub fn standing(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<Vec<Prompt>> {
     let columns = COLUMNS.split(", ").map(|column| format!("p.{column}")).collect::<Vec<_>>().join(", ");
     let sql = format!(
-        // In this order: the newest are few, and a project has many.
+        // Joined in this order: the newest prompts are few, and a project has many.
         "SELECT {columns} FROM prompts p CROSS JOIN sessions s CROSS JOIN dispatches d \
          WHERE s.id = p.session_id AND d.id = p.dispatch_id AND s.project_dir = $1 AND p.seq > 0 AND p.owns_run = 1 AND d.rolled_back_by IS NULL ORDER BY p.seq DESC LIMIT $2"
     );
@@ -182,7 +182,7 @@ pub fn own_runs_of(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Vec<R
     )
 }
 
-/// The prompt of a session that its client calls so.
+/// The prompt of a session that has this name in its client.
 pub fn by_prompt_id(snapshot: &Snapshot<'_>, session: &SessionId, prompt_id: &str) -> Result<Option<Prompt>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM prompts WHERE session_id = $1 AND prompt_id = $2 ORDER BY seq DESC LIMIT 1"
@@ -196,9 +196,9 @@ pub fn newest(snapshot: &Snapshot<'_>, session: &SessionId, limit: i64) -> Resul
     snapshot.query_all(&sql, &[&session.as_str(), &limit], from_row)
 }
 
-/// The checkpoints before the newest prompts of each session that has not ended: a person may undo any of them.
+/// The checkpoints before the newest prompts of each session that has not ended: a person may undo each of those prompts.
 pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
-    /// No conversation is undone further back while it lasts.
+    /// No conversation is undone further back while it runs.
     const NEWEST: i64 = 100;
     let living = snapshot
         .query_all("SELECT id FROM sessions WHERE ended_at IS NULL", &[], |row| row.get::<String>(0))?;

@@ -1,6 +1,7 @@
-//! The paths that a line for a shell writes, as far as the line itself says so: targets of `>`, and what `touch`, `rm`, `mv` and their like name.
+//! The paths that a line for a shell writes, as far as the line itself says so: targets of `>`, and arguments of `touch`, `rm`, `mv` and
+//! similar commands.
 
-/// What becomes of a word that has been read.
+/// The role of the word that is read next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Word,
@@ -14,7 +15,7 @@ struct Command {
     targets: Vec<String>,
 }
 
-/// The paths that a line writes, as it names them. None where the line changes its directory: what it names then is anywhere.
+/// The paths that a line writes, as it names them. Empty where the line changes its directory: then its relative paths could be anywhere.
 pub(crate) fn written(line: &str) -> Vec<String> {
     let commands = commands(line);
     if commands.iter().any(|one| matches!(one.words.first().map(String::as_str), Some("cd" | "pushd"))) {
@@ -64,11 +65,11 @@ fn commands(line: &str) -> Vec<Command> {
             }
             '\\' => word.get_or_insert_default().extend(chars.next()),
             '>' => {
-                // The number of what is redirected is no word.
+                // The number of the redirected stream is no word.
                 word = word.filter(|word| !word.bytes().all(|b| b.is_ascii_digit()));
                 command.take(&mut word, &mut next);
                 while chars.next_if(|c| matches!(c, '>' | '|')).is_some() {}
-                // A copy of another one goes to no file.
+                // A redirection to another stream writes no file.
                 next = if chars.next_if_eq(&'&').is_some() { Next::Word } else { Next::Target };
             }
             ';' | '|' | '&' | '(' | ')' => {

@@ -22,7 +22,7 @@ pub const REFERENT: Referent = Referent {
 /// A session of a coding agent: one conversation with a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its id here.
+    /// Made by this program when the session began.
     pub id: SessionId,
     /// The event that began it.
     pub seq: Seq,
@@ -36,29 +36,29 @@ pub struct Session {
     pub owns_run: bool,
     /// The project that it works in, absolute.
     pub project_dir: PathBuf,
-    /// The client's own record of it.
+    /// The file of the client's own record of it.
     pub transcript: Option<PathBuf>,
-    /// The last event of which its agent was told what it undid.
+    /// The last event about which its agent was told what it undid.
     pub told_seq: Seq,
     /// The newest event when a person last typed a command of ic to its agent.
     pub spoken_seq: Option<Seq>,
-    /// The title of what a person typed while the agent still worked.
+    /// The title of what a person typed while the agent was still working.
     pub queued: Option<String>,
-    /// What the client calls the turn that no prompt of a person began, and that may go on: the news of a task's end, or a command of ic.
-    /// Empty where it has no name for it.
+    /// The client's name for a turn that no prompt began and that may continue: the report of a task's end, or a command of ic. Empty where
+    /// the client has no name for it.
     pub unprompted: Option<String>,
-    /// When it began.
+    /// When its first hook was reported.
     pub created_at: Timestamp,
-    /// When it ended, as far as the client said so.
+    /// When it ended, if the client reported that.
     pub ended_at: Option<Timestamp>,
 }
 
 /// What a new session is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct NewSession<'a> {
-    /// Its id here.
+    /// Made by the caller, which names the session by it.
     pub id: &'a SessionId,
-    /// The client.
+    /// The client: `claude-code`, `codex`, `gemini`.
     pub client: &'a str,
     /// The client's own name of it.
     pub client_id: &'a str,
@@ -123,7 +123,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewSession<'_>) -> Resu
     get(tx, new.id)
 }
 
-/// Lets the work of a session go on in another run: the one that it had is not open any more, or a person attached it.
+/// Lets the work of a session continue in another run: its former run is not open any longer, or a person attached the session.
 pub fn work_in(tx: &Transaction<'_>, session: &Session, run: &RunId, owns_run: bool) -> Result<Session> {
     tx.execute_one(
         "UPDATE sessions SET run_id = $1, owns_run = $2, ended_at = NULL WHERE id = $3",
@@ -132,7 +132,7 @@ pub fn work_in(tx: &Transaction<'_>, session: &Session, run: &RunId, owns_run: b
     get(tx, &session.id)
 }
 
-/// Records that the client said that the session is over, with the event.
+/// Records that the client reported the end of the session, with the event.
 pub fn end(tx: &Transaction<'_>, now: Timestamp, session: &Session, why: Option<&str>) -> Result<()> {
     if session.ended_at.is_some() {
         return Ok(());
@@ -146,18 +146,18 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, session: &Session, why: Option<
     tx.execute_one("UPDATE sessions SET ended_at = $1 WHERE id = $2", &[&now.millis(), &session.id.as_str()])
 }
 
-/// Records up to which event its agent was told what was undone.
+/// Records the event up to which its agent was told what was undone.
 pub fn told(tx: &Transaction<'_>, session: &Session, seq: Seq) -> Result<()> {
     tx.execute_one("UPDATE sessions SET told_seq = $1 WHERE id = $2", &[&seq, &session.id.as_str()])
 }
 
-/// Records what a person typed while the agent still worked; `None`: its turn has come.
+/// Records what a person typed while the agent was still working; `None`: its turn has come.
 pub fn queue(tx: &Transaction<'_>, session: &Session, queued: Option<&str>) -> Result<()> {
     let queued = queued.map(ic_base::title);
     tx.execute_one("UPDATE sessions SET queued = $1 WHERE id = $2", &[&queued, &session.id.as_str()])
 }
 
-/// Records that a turn begins that no prompt of a person began, by the client's name for it; `None`: it is over.
+/// Records that a turn begins that no prompt began, by the client's name for it; `None`: the turn has ended.
 pub fn go_on(tx: &Transaction<'_>, session: &Session, turn: Option<&str>) -> Result<()> {
     tx.execute_one("UPDATE sessions SET unprompted = $1 WHERE id = $2", &[&turn, &session.id.as_str()])
 }
@@ -177,7 +177,7 @@ pub fn get(snapshot: &Snapshot<'_>, id: &SessionId) -> Result<Session> {
     })
 }
 
-/// The session that a client calls so.
+/// The session that has this name in its client.
 pub fn by_client(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Result<Option<Session>> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client = $1 AND client_id = $2");
     snapshot.query_opt(&sql, &[&client, &client_id], from_row)
@@ -187,14 +187,14 @@ pub fn by_client(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Resu
 pub(crate) fn named_from(snapshot: &Snapshot<'_>, client: &str, text: &str) -> Result<Vec<Session>> {
     let sql =
         format!("SELECT {COLUMNS} FROM sessions WHERE client = $1 AND client_id >= $2 AND client_id < $3");
-    // No text sorts after the last of all characters. What a server sorts otherwise is left out here.
+    // No text sorts after the last of all characters. A server may sort otherwise, so what does not begin with the text is removed here.
     let all = snapshot.query_all(&sql, &[&client, &text, &format!("{text}\u{10FFFF}")], from_row)?;
     let mut named: Vec<Session> = all.into_iter().filter(|one| one.client_id.starts_with(text)).collect();
     named.sort_by_key(|one| one.seq);
     Ok(named)
 }
 
-/// The session whose prompt a dispatch is, or began it.
+/// The session in which a dispatch is a prompt, or was begun by one.
 pub fn of_work(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<Option<Session>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM sessions WHERE id = (SELECT session_id FROM prompts WHERE dispatch_id = $1)"
@@ -209,19 +209,20 @@ pub fn of_work(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<Option<Se
     Ok(None)
 }
 
-/// The session that a reference names: its id, the end of it, or what its client calls it. Errors: `session_not_found`, `ambiguous_id`, `invalid_reference`.
+/// The session that a reference names: its id, the end of it, or its name in its client. Errors: `session_not_found`, `ambiguous_id`,
+/// `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Session> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client_id = $1 LIMIT 2");
     if let [one] = snapshot.query_all(&sql, &[&text], from_row)?.as_slice() {
         return Ok(one.clone());
     }
     let found = reference::resolve(snapshot, REFERENT, text);
-    // Titles show the beginning of the client's own name.
+    // Titles show only the beginning of the client's own name.
     if let Err(error) = &found
         && matches!(error.code(), Code::SessionNotFound | Code::InvalidReference)
         && text.len() >= SHORT
     {
-        // The one that its client began: its rows of other places begin with the same name.
+        // Only the row of the place in which it began: its rows of other places begin with the same name.
         let sql = format!(
             "SELECT {COLUMNS} FROM sessions WHERE client_id >= $1 AND client_id < $2 AND client_id NOT LIKE '% %' LIMIT 2"
         );
@@ -234,7 +235,7 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Session> {
     get(snapshot, &SessionId::from_ledger(found?))
 }
 
-/// So many characters of a client's name of a session tell it from others where it is shown.
+/// The number of characters of a client's name that tell a session from others where it is shown.
 const SHORT: usize = 8;
 
 /// The newest sessions, oldest first.
@@ -253,9 +254,9 @@ pub fn of_project(snapshot: &Snapshot<'_>, project: &std::path::Path, limit: i64
     snapshot.query_all(&sql, &[&path_bytes(project), &limit], from_row)
 }
 
-/// The session whose agent asks over a tool of `ic`, in a project. One that is in a call of such a tool comes first, then `named`, then the only
-/// one that works on a prompt. `named` is the session that the server was started for: a client may have resumed another one in it, or begun a
-/// new one, so it is not believed before the calls. `None`: that is not known.
+/// The session in a project whose agent calls a tool of `ic`. A session that is in a call of such a tool comes first, then `named`, then
+/// the only one that works on a prompt. `named` is the session for which the server was started: a client may have resumed another one in
+/// it, or begun a new one, so the calls are believed before it. `None`: it is not known.
 pub fn that_calls(
     snapshot: &Snapshot<'_>,
     project: &std::path::Path,
@@ -272,7 +273,7 @@ pub fn that_calls(
         };
         let calls = call::of_dispatch(snapshot, &prompt.dispatch_id)?;
         let began = calls.iter().filter(|call| call.ended_seq.is_none() && is_tool(&call.tool));
-        // Where several call at once, the named one is the more likely of them.
+        // Where several sessions call at once, the named one is the likelier of them.
         let began = began.map(|call| (is_named(&known), call.created_at)).max();
         if began.is_some() && calling.as_ref().is_none_or(|(at, _)| *at < began) {
             calling = Some((began, known.clone()));
@@ -289,7 +290,7 @@ pub fn that_calls(
 
 /// The session that a run was made for.
 pub fn of_own_run(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<Session>> {
-    // A session that is resumed works in another run: what stands in its row is the newest.
+    // A session that is resumed works in another run: its row has only the newest run.
     let sql = format!(
         "SELECT {COLUMNS} FROM sessions WHERE id = (SELECT p.session_id FROM dispatches d \
          JOIN prompts p ON p.dispatch_id = d.id WHERE d.run_id = $1 AND p.owns_run = 1 LIMIT 1)"
