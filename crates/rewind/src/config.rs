@@ -1,4 +1,4 @@
-//! What is taken back: the state database, its anchor, the tables that are cut, and the audit.
+//! The rows that are rewound: the state database, its anchor, the tables that are cut, and the audit.
 
 use std::path::{Path, PathBuf};
 
@@ -15,70 +15,70 @@ pub use profile::{DEVS_SQL, Profile};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Given", rename_all = "kebab-case")]
 pub struct Target {
-    /// The database's file.
+    /// The file of the database, absolute or from the project's root.
     pub database: PathBuf,
-    /// Where tasks are recorded.
+    /// The table in which tasks are recorded.
     pub anchor: Anchor,
-    /// The tables whose rows are taken back.
+    /// The tables whose rows are rewound.
     pub tables: Vec<Table>,
-    /// Where rewinds are recorded in the application's own database.
+    /// The table in which rewinds are recorded, in the application's own database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audit>,
-    /// The profile that it came from.
+    /// The profile that supplied the rest; `None`: everything is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
 }
 
-/// The table whose rows are tasks: the moments that can be gone back to.
+/// The table whose rows are tasks: the moments to which can be rewound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Anchor {
-    /// Its name.
+    /// The name of the table.
     pub table: String,
-    /// The column that names a task.
+    /// The column whose value names a task.
     pub key: String,
-    /// The column that says when it was: a time, a counter, or an id that sorts by time.
+    /// The column by which tasks are ordered: a time, a counter, or an id that sorts by time.
     pub order: String,
-    /// The column with the git commit of a task.
+    /// The column with the git commit of a task; `None`: the tree is not moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The columns that tell apart what goes on side by side (the threads of a checkpointer). Only the target's is cut.
+    /// The columns that separate what runs side by side (the threads of a checkpointer). Only the target's scope is cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<String>,
 }
 
-/// A table whose rows are taken back.
+/// A table whose rows are rewound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "GivenTable", into = "GivenTable")]
 pub struct Table {
-    /// Its name.
+    /// The name of the table.
     pub name: String,
-    /// What decides which of its rows are taken back.
+    /// The rule by which its rows are removed.
     pub order: Order,
-    /// On which side of the target its rows at the target are.
+    /// Whether its rows exactly at the target are removed.
     pub boundary: Boundary,
-    /// What is done when it has triggers.
+    /// Whether it may have triggers.
     pub triggers: Triggers,
 }
 
-/// What decides which rows of a table are taken back.
+/// The rule by which rows of a table are removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
     /// Those with more than the target's order in this column.
     Column(String),
-    /// Those whose parent is taken back.
+    /// Those whose parent is removed.
     FollowParent(Follow),
 }
 
-/// On which side of the target the rows are that stand exactly at it.
+/// Whether rows exactly at the target are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Boundary {
-    /// They are part of it and stay: rows with its order, and rows whose parent stays.
+    /// They are part of the target and stay: rows with its order, and rows whose parent stays.
     #[default]
     Exclusive,
-    /// They were written after it and go: rows with its order, and rows of the last parent that stays. Where the parents' key
-    /// has further columns beside their order, the last one for each value of those.
+    /// They were written after the target and are removed: rows with its order, and rows of the last parent that stays. Where the parents'
+    /// key has further columns beside their order, the last parent for each value of those.
     Inclusive,
 }
 
@@ -97,29 +97,29 @@ pub enum Follow {
     ForeignKey(String),
     /// By columns that are named here.
     Columns {
-        /// The parent's table.
+        /// The name of the parent's table.
         table: String,
         /// Pairs of a column here (or `rowid`) and a column there.
         on: Vec<(String, String)>,
     },
 }
 
-/// What is done about the triggers of a table.
+/// What happens if a table has triggers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Triggers {
-    /// They fire as they do for the application; what they write elsewhere is theirs, and is not archived.
+    /// They fire as they do for the application. What they write elsewhere is not archived.
     Fire,
-    /// A table that has one is not touched.
+    /// A table with triggers is refused.
     #[default]
     Refuse,
 }
 
-/// The table that gets a row about each rewind and each undo. Such rows are never taken back.
+/// The table that gets a row about each rewind and each undo. Such rows are never removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Audit {
-    /// Its name.
+    /// The name of the table.
     pub table: String,
     /// The column for `ROLLBACK_COMPLETED` or `ROLLBACK_UNDONE`.
     #[serde(default = "event_type")]
@@ -127,16 +127,16 @@ pub struct Audit {
     /// The column for the result, as JSON.
     #[serde(default = "payload")]
     pub payload: String,
-    /// The column for the time, in the unit of the anchor's order.
+    /// The column for the time, in the unit of the anchor's order; `None`: none is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
-    /// The column for the task. It stays NULL when it is a foreign key: the audit outlives the task.
+    /// The column for the task. It stays NULL when it is a foreign key, because the audit outlives the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The column for an id made from the rewind's; to be given when the key does not fill itself.
+    /// The column for an id that is made from the rewind's; needed when the key does not fill itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What is done when the table has triggers.
+    /// Whether the table may have triggers.
     #[serde(default)]
     pub triggers: Triggers,
 }
@@ -150,7 +150,7 @@ fn payload() -> String {
 }
 
 impl Target {
-    /// What `profile` takes back in `database`.
+    /// The target that `profile` describes, in `database`.
     pub fn of_profile(profile: Profile, database: &Path) -> Self {
         Self {
             database: database.to_owned(),
@@ -177,14 +177,14 @@ impl Table {
         Self { name: name.to_owned(), order, boundary: Boundary::Exclusive, triggers: Triggers::Refuse }
     }
 
-    /// The same with the rows at the target going too.
+    /// The same table, with the rows at the target removed too.
     #[must_use]
     pub fn inclusive(mut self) -> Self {
         self.boundary = Boundary::Inclusive;
         self
     }
 
-    /// The same with its triggers firing.
+    /// The same table, with its triggers firing.
     #[must_use]
     pub fn firing(mut self) -> Self {
         self.triggers = Triggers::Fire;
@@ -192,7 +192,7 @@ impl Table {
     }
 }
 
-/// A target as it is written, before the profile has filled it in.
+/// A target in the form of the configuration, before the profile has completed it.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Given {
@@ -227,7 +227,7 @@ impl TryFrom<Given> for Target {
     }
 }
 
-/// A table as it is written: with `order` or with `follow`.
+/// A table in the form of the configuration: with `order` or with `follow`.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct GivenTable {

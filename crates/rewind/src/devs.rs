@@ -12,10 +12,10 @@ use crate::plan::Plan;
 use crate::schema::Catalog;
 use crate::session::Session;
 
-/// Makes the four tables of seed 002 in the database at `path`, which is made if it is not there; returns whether they were
-/// made, rather than there already.
+/// Makes the four tables of seed 002 in the database at `path`, which is made if it does not exist. Returns whether they were made, and not
+/// there already.
 ///
-/// Errors: `table_conflict` when some of the names are taken by other tables: nothing is changed; `path_not_found` without its directory;
+/// Errors: `table_conflict` when some of the names belong to other tables: nothing is changed; `path_not_found` without its directory;
 /// `foreign_database`, `busy`, `permission_denied`.
 pub fn create_devs(path: &Path, busy_timeout: Duration) -> Result<bool> {
     match File::options().write(true).create_new(true).open(path) {
@@ -52,7 +52,7 @@ pub fn create_devs(path: &Path, busy_timeout: Duration) -> Result<bool> {
     })
 }
 
-/// A directory is not made for somebody who may have mistyped it: the configuration would name a database that nobody fills.
+/// The directory is not made, because the path may be mistyped: the configuration would name a database that no application fills.
 fn no_directory(path: &Path) -> Diagnosis {
     let directory = path.parent().unwrap_or(path).display().to_string();
     Diagnosis::new(Code::PathNotFound, format!("There is no directory {directory} for the database."))

@@ -1,4 +1,4 @@
-//! The engine: what would go, what goes, and what comes back.
+//! The engine: what would be removed, what is removed, and what is restored.
 
 use ic_base::{Diagnosis, Result};
 
@@ -25,8 +25,7 @@ pub use moment::{Options, RelationalRollbackEngine, Rewind, RollbackResult, Roll
 pub use tasks::{Task, TaskRef};
 pub use undo::{UndoReport, UndoResult};
 
-/// A preview counts: it looks for rows that would lose their parents in databases of at most so many bytes, because that takes a
-/// look at every row.
+/// The largest database, in bytes, in which a preview looks for rows that would lose their parents. That takes a look at every row.
 const LOOKED_THROUGH: i64 = 16 * 1024 * 1024;
 
 impl RelationalRollbackEngine {
@@ -41,12 +40,12 @@ impl RelationalRollbackEngine {
         Ok(engine)
     }
 
-    /// What is taken back.
+    /// The database and the tables that it rewinds.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// All tasks that can be gone back to, oldest first.
+    /// All tasks to which can be rewound, oldest first.
     pub fn read_all_tasks(&self) -> Result<Vec<Task>> {
         self.session.reading(|| {
             let (_, plan) = self.plan()?;
@@ -54,8 +53,8 @@ impl RelationalRollbackEngine {
         })
     }
 
-    /// The newest tasks that something can be compared with, newest first: at most `limit`, and with `scope` those alone whose first
-    /// scope column has this value. Whether the rows of now let a rewind be done, [`get_snapshot`](Self::get_snapshot) says.
+    /// The newest tasks whose order can be compared, newest first: at most `limit`, and with `scope` only those whose first scope column
+    /// has this value. Whether the present rows allow a rewind is told by [`get_snapshot`](Self::get_snapshot).
     ///
     /// Errors: `invalid_value` for a scope where the tasks have none.
     pub fn read_newest_tasks(&self, scope: Option<&str>, limit: u32) -> Result<Vec<Task>> {
@@ -74,27 +73,27 @@ impl RelationalRollbackEngine {
         })
     }
 
-    /// What [`rollback_to_task`](Self::rollback_to_task) would take away now. Nothing is changed.
+    /// What [`rollback_to_task`](Self::rollback_to_task) would remove now. Nothing is changed.
     ///
-    /// Errors: as for [`task`](Self::task); `row_conflict`, which names rows, when rows cannot be compared with the task's order, or, in a
-    /// database of at most 16 MiB, would stay and refer to rows that go.
+    /// Errors: as for [`task`](Self::task); `row_conflict`, which names rows, when rows cannot be compared with the task's order, or would
+    /// stay and refer to removed rows (in a database of at most 16 MiB).
     pub fn get_snapshot(&self, task: impl Into<TaskRef>) -> Result<RollbackSnapshot> {
         let task = task.into();
         self.preview(false, |plan| self.moment_of_task(plan, &task))
     }
 
-    /// [`get_snapshot`](Self::get_snapshot) of a database of any size: looks for every row that would stay and refer to one that goes.
+    /// [`get_snapshot`](Self::get_snapshot) of a database of any size: finds every row that would stay and refer to a removed one.
     pub fn get_whole_snapshot(&self, task: impl Into<TaskRef>) -> Result<RollbackSnapshot> {
         let task = task.into();
         self.preview(true, |plan| self.moment_of_task(plan, &task))
     }
 
-    /// Takes the tables back to a task: rows with an order above the task's are copied into `archive` and deleted, in one
-    /// transaction. Rows with the same order stay.
+    /// Rewinds the tables to a task: rows with an order above the task's are copied into `archive` and deleted, in one transaction. Rows
+    /// with the same order stay.
     ///
-    /// Errors: as for [`get_snapshot`](Self::get_snapshot), and before anything is begun when there is no such task; `row_conflict`
-    /// when a row that stays refers to one that would go, or the archive was used before; `busy`, `disk_full`,
-    /// `permission_denied`. After any error the database is as it was.
+    /// Errors: as for [`get_snapshot`](Self::get_snapshot), and before anything is begun when there is no such task; `row_conflict` when a
+    /// row that stays refers to a removed one, or the archive was used before; `busy`, `disk_full`, `permission_denied`. After any error
+    /// the database is unchanged.
     pub fn rollback_to_task(
         &mut self,
         task: impl Into<TaskRef>,
@@ -102,7 +101,7 @@ impl RelationalRollbackEngine {
         archive: &mut Archive,
     ) -> Result<RollbackResult> {
         let task = task.into();
-        // An unknown task ends here, without a transaction.
+        // An unknown task is refused here, without a transaction.
         tasks::find(&self.session, &self.plan()?.1, &task)?;
         self.rewind(rewind, archive, &|plan| self.moment_of_task(plan, &task))
     }
@@ -116,14 +115,14 @@ impl RelationalRollbackEngine {
         })
     }
 
-    /// Whether every row of `archive` is in the database as it was.
+    /// Whether every row of `archive` is in the database with the same values.
     fn is_all_there(&self, archive: &Archive) -> Result<bool> {
         self.beside(archive, |session, catalog, manifest| {
             archive::missing(session, catalog, manifest).map(|missing| missing == 0)
         })
     }
 
-    /// Looks at an archive and the database together.
+    /// Reads an archive and the database together.
     fn beside<T, E: From<Diagnosis>>(
         &self,
         archive: &Archive,
@@ -162,7 +161,7 @@ impl RelationalRollbackEngine {
         Ok(Moment { task_id: Some(found.task_id), line })
     }
 
-    /// `of_any_size`: looks for rows that would lose their parents, however large the database is.
+    /// `of_any_size`: looks for rows that would lose their parents even in a large database.
     fn preview(
         &self,
         of_any_size: bool,

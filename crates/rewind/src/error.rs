@@ -1,4 +1,4 @@
-//! What SQLite reports about the application's database or an archive, in the words and codes of the contract.
+//! Errors of SQLite about the application's database or an archive, with the words and codes of this program.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use thiserror::Error;
 
 use crate::value::Scalar;
 
-/// The anchor table has no such task. Nothing was begun.
+/// The anchor table has no task with this key. Nothing was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("There is no task {task_id} in the table {table}.")]
 pub struct UnknownTaskError {
-    /// The task that was asked for.
+    /// The key that was asked for.
     pub task_id: String,
-    /// The table where it was looked for.
+    /// The table that was searched.
     pub table: String,
 }
 
@@ -28,7 +28,7 @@ impl From<UnknownTaskError> for Diagnosis {
     }
 }
 
-/// Why an undo put nothing back, for callers that resume differently where nothing was left to do.
+/// Why an undo restored nothing, for callers that resume differently where nothing was left to do.
 #[derive(Debug, Error)]
 pub enum UndoError {
     /// All rows are in the tables already.
@@ -37,7 +37,7 @@ pub enum UndoError {
         /// The rewind whose archive it is.
         rewind_id: String,
     },
-    /// It could not be done; the database is as it was.
+    /// It could not be done; the database is unchanged.
     #[error(transparent)]
     Failed(#[from] Diagnosis),
 }
@@ -55,7 +55,7 @@ impl From<UndoError> for Diagnosis {
 /// The diagnosis for an SQLite error; `doing` completes "while ...".
 pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
     let code = match error.sqlite_error_code() {
-        // The last: the log was being set up or put away by others for as long as SQLite tries.
+        // The last code: other processes set the log up or closed it for as long as SQLite tries.
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
             Code::Busy
         }
@@ -68,13 +68,13 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
         Some(ErrorCode::SystemIoFailure) if is_out_of_space(&error) => Code::DiskFull,
         Some(ErrorCode::SystemIoFailure) => Code::Io,
         Some(ErrorCode::ConstraintViolation) => Code::RowConflict,
-        // A missing function, collation or module of the application: its schema asks for what is not here.
+        // The application's schema needs a function, collation or module that does not exist here.
         Some(ErrorCode::Unknown) => Code::InvalidConfig,
         _ if matches!(error, rusqlite::Error::SqlInputError { .. }) => Code::InvalidConfig,
         None if is_unreadable(&error) => Code::Corrupt,
         _ => Code::Internal,
     };
-    // Our statement says nothing to whoever has to act.
+    // Our statement is of no use to the person who must act.
     let message = match &error {
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
         other => other.to_string(),
@@ -128,14 +128,14 @@ pub(crate) fn misfit(message: impl Into<String>) -> Diagnosis {
     Diagnosis::new(Code::InvalidConfig, message).hint("see what the database has with: ic rewind inspect DB")
 }
 
-/// There is no database at `path`, because it `why`.
+/// The error for a database that does not exist at `path`, or cannot be used because it `why`.
 pub(crate) fn no_database(path: &Path, why: &str) -> Diagnosis {
     Diagnosis::new(Code::InvalidConfig, format!("The state database {} {why}.", path.display()))
         .hint("name it under rewind: database")
         .detail("database", path.to_string_lossy().into_owned())
 }
 
-/// Rows that stand in the way; at most [`RowNames::LIMIT`] of them are named.
+/// Rows that refuse something; at most [`RowNames::LIMIT`] of them are named.
 #[derive(Debug, Default)]
 pub(crate) struct RowNames {
     names: Vec<String>,
@@ -143,7 +143,7 @@ pub(crate) struct RowNames {
 }
 
 impl RowNames {
-    /// How many rows of one table are named.
+    /// The number of rows of one table that are named.
     pub(crate) const LIMIT: usize = 5;
 
     pub(crate) fn push(&mut self, name: String) {

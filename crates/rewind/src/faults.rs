@@ -1,6 +1,6 @@
-//! Faults on demand, for the tests' own builds: before its `n`-th statement a rewind fails, or its process dies.
+//! Faults on demand, in builds for tests: before its `n`-th statement a rewind fails, or its process dies.
 //!
-//! In any other build every function here is empty. The countdown is the thread's own, because an engine works in one thread.
+//! In any other build every function here is empty. The countdown belongs to the thread, because an engine works in one thread.
 
 use ic_base::Result;
 

@@ -1,4 +1,4 @@
-//! Reading an unknown database, and a first configuration for it.
+//! Reads an unknown database, and proposes a first configuration for it.
 
 use std::path::Path;
 
@@ -15,30 +15,30 @@ use crate::value::Scalar;
 
 mod followers;
 
-/// What a database has, and how it could be rewound.
+/// The tables of a database, and how it could be rewound.
 #[derive(Debug, Clone, Serialize)]
 pub struct Inspection {
-    /// Its tables.
+    /// The tables, in the order in which they were made.
     pub tables: Vec<InspectedTable>,
-    /// Its foreign keys.
+    /// The foreign keys of all tables.
     pub foreign_keys: Vec<ForeignKey>,
     /// A configuration that fits it; `None` if no table has a column to order its rows by.
     pub target: Option<Target>,
-    /// What a person should know about that configuration.
+    /// Remarks about that configuration for a person.
     pub notes: Vec<String>,
 }
 
-/// A table, and what its rows could be ordered by.
+/// A table, and the columns by which its rows could be ordered.
 #[derive(Debug, Clone, Serialize)]
 pub struct InspectedTable {
-    /// What it is.
+    /// The table as its schema describes it.
     #[serde(flatten)]
     pub info: TableInfo,
-    /// Columns that say when a row was made, likeliest first.
+    /// Columns that look like the time at which a row was made, likeliest first.
     pub order_candidates: Vec<String>,
 }
 
-/// Words that begin, are, or end the name of a column with a time, likeliest first.
+/// Names, or ends of names, of columns with a time, likeliest first.
 const ORDER_NAMES: [&str; 15] = [
     "created_at",
     "createdat",
@@ -100,8 +100,8 @@ fn candidates(session: &Session, info: &TableInfo) -> Result<Vec<String>> {
     Ok(found.into_iter().map(|(_, name)| name).collect())
 }
 
-/// The format of a column's values, by its lowest and highest; of nothing, when there are no rows. `None` when it has NULLs
-/// or values that do not compare.
+/// The format of a column's values, by its lowest and highest value; [`Sample::Empty`] without rows. `None` when it has NULLs or values
+/// that cannot be compared.
 fn sample(session: &Session, info: &TableInfo, column: &str) -> Result<Option<Sample>> {
     let (column, table) = (quote(column), quote(&info.name));
     let sql = format!("SELECT count(*) - count({column}), min({column}), max({column}) FROM main.{table}");
@@ -125,7 +125,7 @@ enum Sample {
     Of(Format),
 }
 
-/// Numbers of which not both are times.
+/// Whether these are numbers of which not both are times: a counter may grow into the range of times.
 fn is_counter(low: &Format, high: &Format) -> bool {
     matches!((low, high), (Format::Number { unit: None }, Format::Number { .. }))
 }
@@ -187,7 +187,7 @@ fn propose(
     Ok(Plan::new(&target, catalog).is_ok().then_some(target))
 }
 
-/// Lets the triggers of all tables fire, and says so.
+/// Lets the triggers of all tables fire, and notes that.
 fn firing(mut target: Target, catalog: &Catalog, notes: &mut Vec<String>) -> Target {
     for table in &mut target.tables {
         let Some(info) = catalog.table(&table.name).filter(|info| !info.triggers.is_empty()) else {
@@ -203,7 +203,7 @@ fn firing(mut target: Target, catalog: &Catalog, notes: &mut Vec<String>) -> Tar
     target
 }
 
-/// The table whose rows are likeliest to be tasks: by its name, else the one that most foreign keys point at.
+/// The table whose rows are the likeliest tasks: by its name, else the one with most foreign keys to it.
 fn choose_anchor<'a>(catalog: &Catalog, tables: &'a [InspectedTable]) -> Option<(&'a TableInfo, String)> {
     let with_order = tables.iter().filter_map(|t| Some((&t.info, t.order_candidates.first()?.clone())));
     with_order.min_by_key(|(info, _)| {

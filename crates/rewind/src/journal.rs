@@ -1,4 +1,4 @@
-//! The table `rewinds`: what was begun, how far it came, and what is needed to go on or to take it back.
+//! The table `rewinds`: which rewinds were begun, how far they came, and what is needed to resume or undo them.
 //!
 //! ```text
 //!   stage    planned ──▶ git_done ──▶ db_done ──▶ vector_done          without a stage of git: planned ──▶ db_done
@@ -7,8 +7,8 @@
 //!                └──────── stops ──────────┘
 //! ```
 //!
-//! Git first and the rows second: a commit that cannot be checked out is found before a row is deleted. The archive of the rows is written
-//! and synced before the transaction that deletes them. A stage is recorded once it is done, and each can be made again.
+//! Git comes first and the rows second: a commit that cannot be checked out is found before a row is deleted. The archive of the rows is
+//! written and synced before the transaction that deletes them. A stage is recorded once it is done, and each can be repeated.
 //!
 //! Compatibility: an older binary refuses a ledger of a newer schema (`newer_schema`), so it resumes no rewind that it does not understand.
 //! The configuration that a rewind began with is in its row: a later version, or another `.ic.yaml`, resumes it as it began. An unknown
@@ -58,7 +58,7 @@ pub fn newest(snapshot: &Snapshot<'_>) -> Result<Option<Entry>> {
     snapshot.query_opt(&sql, &[], Entry::from_row)
 }
 
-/// The newest rewind that took this working tree to the commit at which it is, by what the caller knows of it.
+/// The newest rewind that moved this working tree to `commit`, at which the caller found it.
 pub fn newest_at(snapshot: &Snapshot<'_>, root: &Path, commit: &str) -> Result<Option<Entry>> {
     let sql = format!(
         "SELECT {} FROM rewinds WHERE root = $1 AND git_commit = $2 AND stage <> 'planned' ORDER BY seq DESC LIMIT 1",
@@ -87,7 +87,7 @@ pub fn unfinished(snapshot: &Snapshot<'_>, database: &Path) -> Result<Vec<Entry>
 
 /// The rewinds of any database that move this working tree, began to change something and are not finished, oldest first.
 pub fn unfinished_in(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Entry>> {
-    // From the first name on: a search by the index of the unfinished, of which there are few.
+    // `database > ''` searches the index of unfinished rewinds, of which there are few.
     let sql = format!(
         "SELECT {} FROM rewinds WHERE database > $1 AND status IN ('in_progress', 'stopped')",
         Entry::COLUMNS
@@ -98,7 +98,7 @@ pub fn unfinished_in(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Entry>>
     Ok(found)
 }
 
-/// The safety checkpoints of rewinds that can be undone: what leads back to the tree before them.
+/// The safety checkpoints of rewinds that can be undone: they have the tree from before.
 pub fn safety_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
     let sql = format!(
         "SELECT {} FROM rewinds WHERE seq > 0 AND safety_id IS NOT NULL AND status <> 'undone' ORDER BY seq",

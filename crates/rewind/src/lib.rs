@@ -1,7 +1,7 @@
-//! Relational rewind: an application's own SQLite tables back to a task, in one transaction, with an undo (seed 002).
+//! Relational rewind: an application's own SQLite tables go back to a task, in one transaction, with an undo (seed 002).
 //!
-//! The database belongs to another program. Rows that are newer than a task are copied into an [`Archive`] and deleted; what the
-//! schema declares (keys, foreign keys, triggers) is read, never assumed. Nothing here knows the ledger.
+//! The database belongs to another program. Rows that are newer than a task are copied into an [`Archive`] and deleted. What the schema
+//! declares (keys, foreign keys, triggers) is read, never assumed. Only the modules `journal` and `marks` use the ledger.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 

@@ -1,9 +1,9 @@
 //! The order of a checkpointer's rows by their parents.
 //!
-//! Ids of `LangGraph` sort by time, and as long as they sort as the parents do, they say which rows are newer, in every
-//! namespace of a thread. Ids that are given by hand need not: a child whose id sorts before its parent's would survive a
-//! rewind to that parent. Then parents decide, within a namespace by `parent_checkpoint_id`, between the namespace of a
-//! subgraph and that of its graph by `parents` in the metadata. What they leave open is refused.
+//! Ids of `LangGraph` sort by time. As long as they sort as the parents do, they tell which rows are newer, in every namespace of a thread.
+//! Ids that are given by hand need not: a child whose id sorts before its parent's would survive a rewind to that parent. Then parents
+//! decide: within a namespace by `parent_checkpoint_id`, between the namespace of a subgraph and that of its graph by `parents` in the
+//! metadata. What these leave open is refused.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,20 +20,20 @@ pub use described::Described;
 
 use namespace::Namespace;
 
-/// At most so many rows are named in a refusal.
+/// The most rows that a refusal names.
 const NAMED: usize = 5;
 
-/// The rows that go where ids do not tell it, by their rowids.
+/// The rows to be deleted where ids do not tell it, by their rowids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rows {
-    /// Those after the target.
+    /// The rows after the target.
     pub(crate) doomed: Vec<i64>,
-    /// The last one that stays of each namespace.
+    /// The last row of each namespace that stays.
     pub(crate) last: Vec<i64>,
 }
 
 impl Rows {
-    /// The parameter that statements read them from.
+    /// The value from which statements read both lists.
     pub(crate) fn parameter(&self) -> Scalar {
         Scalar::Text(serde_json::json!({ "doomed": self.doomed, "last": self.last }).to_string())
     }
@@ -45,7 +45,7 @@ struct Checkpoint {
     rowid: i64,
     namespace: String,
     id: String,
-    /// The checkpoint of the same namespace that it came from.
+    /// The checkpoint of the same namespace that it was made from.
     parent: Option<String>,
     metadata: Vec<u8>,
 }
@@ -55,14 +55,14 @@ impl Checkpoint {
         if self.namespace.is_empty() { self.id.clone() } else { format!("{} ({})", self.id, self.namespace) }
     }
 
-    /// The checkpoint of another namespace within whose step it was made: that of the graph of a subgraph.
+    /// The checkpoint of another namespace in whose step it was made: for a subgraph, that of its graph.
     fn parent_in(&self, namespace: &str) -> Option<String> {
         let metadata: serde_json::Value = serde_json::from_slice(&self.metadata).ok()?;
         metadata.get("parents")?.get(namespace)?.as_str().map(str::to_owned)
     }
 }
 
-/// The checkpoints of one thread, each namespace by itself.
+/// The checkpoints of one thread, by namespace.
 pub(crate) struct Lineage {
     namespaces: HashMap<String, Namespace>,
 }
@@ -110,7 +110,7 @@ impl Lineage {
         self.namespaces.values().all(|namespace| namespace.sorts_by_id)
     }
 
-    /// The rows that a rewind to this checkpoint takes, by the parents.
+    /// The rows that a rewind to this checkpoint deletes, by the parents.
     ///
     /// Errors: `no_order`, which names rows that are neither before nor after it.
     pub(crate) fn after(&self, id: &str) -> Result<Rows> {
@@ -156,7 +156,7 @@ impl Lineage {
             let step = row.parent_in(home).and_then(|outer| own.at(&outer));
             let is_after = match step {
                 Some(step) => doomed_at_home.contains(&step) || own.rows[step].id == id,
-                // Two subgraphs side by side: only ids tell, if they tell anything.
+                // Two subgraphs side by side: only ids can tell, if they sort by time.
                 None if other.sorts_by_id && own.sorts_by_id => row.id.as_str() > id,
                 None => {
                     open.push(row.name());
@@ -176,7 +176,7 @@ pub(crate) fn is_checkpointer(target: &Target) -> bool {
     target.profile == Some(Profile::Langgraph) && target.anchor == Profile::Langgraph.anchor()
 }
 
-/// Errors: `no_order`, always; the rows are named.
+/// The error `no_order`, naming these rows.
 fn refused(what: &str, rows: &[String]) -> Diagnosis {
     let mut named = rows.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     if rows.len() > NAMED {

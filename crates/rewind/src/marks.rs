@@ -1,4 +1,4 @@
-//! The table `state_marks`: where an application's database was when a run moved.
+//! The table `state_marks`: the position of an application's database when a run moved.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use ic_store::{Snapshot, Transaction, path_bytes};
 
 use crate::engine::Mark;
 
-/// Records where a database was when the event `seq` moved a run.
+/// Records the position of a database when the event `seq` moved a run.
 pub fn insert(tx: &Transaction<'_>, seq: Seq, run: &RunId, database: &Path, mark: &Mark) -> Result<()> {
     let text = serde_json::to_string(mark)
         .map_err(|e| Diagnosis::new(Code::Internal, format!("A mark cannot be written: {e}.")))?;
@@ -17,8 +17,8 @@ pub fn insert(tx: &Transaction<'_>, seq: Seq, run: &RunId, database: &Path, mark
     )
 }
 
-/// Other runs that may have written rows into a database since the event `seq`: they looked at it when they moved, and are active, or
-/// did something since. Where rows are told apart by a scope, only runs of the same `scope`.
+/// Other runs that may have written rows into a database since the event `seq`: they have a mark of it, and are active, or did something
+/// since. Where a scope separates the rows, only runs of the same `scope`.
 pub fn runs_beside(
     snapshot: &Snapshot<'_>,
     run: &RunId,
@@ -36,7 +36,7 @@ pub fn runs_beside(
     )
 }
 
-/// The database, and where it was, when the event `seq` moved a run; `None` if nobody looked.
+/// The database and its position when the event `seq` moved a run; `None` if it was not recorded.
 pub fn of_event(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<(PathBuf, Mark)>> {
     snapshot.query_opt("SELECT database, mark FROM state_marks WHERE seq = $1", &[&seq], |row| {
         Ok((row.path(0)?, row.parse(1, "state_marks", |text| serde_json::from_str(text).ok())?))

@@ -1,7 +1,7 @@
 //! Whether the orders of rows can be compared with the target's at all.
 //!
-//! Numbers compare with numbers. Texts compare only in one fixed format, where every place has one meaning: as text
-//! `…00.5Z` is less than `…00Z`, and `9` is more than `10`. Anything else would take back the wrong rows, and is refused.
+//! Numbers compare with numbers. Texts compare only in one fixed format, where every position has one meaning: as text `…00.5Z` is less
+//! than `…00Z`, and `9` is more than `10`. Any other comparison would remove the wrong rows, and is refused.
 
 use ic_base::{Code, Diagnosis, Result};
 
@@ -14,9 +14,9 @@ mod format;
 
 pub(crate) use format::{Format, Unit};
 
-/// Rows of `cut` that go, counted after a look that costs little more than the count alone.
+/// The number of rows of `cut` to be removed, with a check that costs little more than the count alone.
 ///
-/// Errors: `no_order` when the look finds a row that cannot be compared; [`check`] finds all of them.
+/// Errors: `no_order` when that finds a row that cannot be compared; [`check`] finds all of them.
 pub(crate) fn count(session: &Session, plan: &Plan, cut: &CutTable, line: &Line) -> Result<u64> {
     let by_order = match &cut.order {
         CutOrder::Column(column) if !plan.is_by_rows(cut, line) => Some(column),
@@ -49,7 +49,7 @@ fn count_numbers(session: &Session, cut: &CutTable, column: &str, line: &Line) -
         Bound::After(bound) => {
             params.push(bound.clone());
             let unit = Unit::of(bound);
-            // Texts and blobs come after all numbers, so what is below a limit is a number.
+            // Texts and blobs sort after all numbers, so a value below a limit is a number.
             let limit = unit.map_or_else(|| "''".to_owned(), |unit| unit.end().to_string());
             (
                 format!("{order} {} ?{}", cut.comparison(), params.len()),
@@ -110,7 +110,7 @@ fn count_texts(
     Ok((unsigned(rows), sound == all))
 }
 
-/// Looks at every row of `cut` that is compared with the target.
+/// Checks every row of `cut` that is compared with the target.
 ///
 /// Errors: `no_order`, which names rows that have no order, or one that is not of the target's kind.
 pub(crate) fn check(session: &Session, cut: &CutTable, line: &Line) -> Result<()> {
@@ -131,7 +131,7 @@ pub(crate) fn check(session: &Session, cut: &CutTable, line: &Line) -> Result<()
             Format::Number { unit } => {
                 let others = unit.map(|unit| unit.others(&order)).unwrap_or_default();
                 let usual = unit.map_or_else(|| "-9e999 AND ''".to_owned(), Unit::usual);
-                // Nearly all rows are as usual, which two comparisons tell.
+                // Nearly all rows are in the usual range, which two comparisons tell.
                 format!(
                     "({order} BETWEEN {usual}) IS NOT TRUE AND \
                      ({order} IS NULL OR typeof({order}) NOT IN ('integer', 'real'){others})"
@@ -166,7 +166,7 @@ pub(crate) fn check(session: &Session, cut: &CutTable, line: &Line) -> Result<()
         .detail("table", cut.info.name.as_str()))
 }
 
-/// The order of a target. Errors: `no_order` when nothing could be compared with it.
+/// Checks the order of a target. Errors: `no_order` when no row could be compared with it.
 pub(crate) fn check_target(task: &str, column: &str, order: &Scalar) -> Result<()> {
     let refused = |why: &str| {
         Err(Diagnosis::new(Code::NoOrder, format!("The task {task} has {why} in {column}."))
@@ -180,7 +180,7 @@ pub(crate) fn check_target(task: &str, column: &str, order: &Scalar) -> Result<(
     }
 }
 
-/// A value of a key as a person is shown it, whatever its bytes are.
+/// A value of a key in the form for people, whatever its bytes are.
 pub(crate) fn shown(value: rusqlite::types::ValueRef<'_>) -> Scalar {
     use rusqlite::types::ValueRef as V;
     match value {
@@ -192,7 +192,7 @@ pub(crate) fn shown(value: rusqlite::types::ValueRef<'_>) -> Scalar {
     }
 }
 
-/// The first `columns` values of a row after the first `skipped`, as a person is shown them.
+/// The `columns` values of a row after the first `skipped`, in the form for people.
 pub(crate) fn shown_key(
     row: &rusqlite::Row<'_>,
     skipped: usize,

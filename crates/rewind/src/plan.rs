@@ -1,4 +1,4 @@
-//! A target checked against the schema: which rows of which tables go, in which order.
+//! A target checked against the schema: which rows of which tables are removed, in which order.
 
 use ic_base::Result;
 
@@ -17,27 +17,27 @@ pub(crate) use column::{AuditPlan, column, refuse_triggers, table};
 pub(crate) use condition::Condition;
 pub(crate) use table::{CutOrder, CutTable};
 
-/// The columns with what a checkpointer says of a checkpoint.
+/// The columns in which a checkpointer describes a checkpoint.
 pub(crate) const DESCRIBED_BY: [&str; 4] = ["type", "checkpoint", "metadata", "checkpoint_ns"];
 
-/// What the audit writes when rows were taken back, and when they were put back.
+/// The event names in the audit for a rewind and for its undo.
 pub(crate) const COMPLETED: &str = "ROLLBACK_COMPLETED";
 pub(crate) const UNDONE: &str = "ROLLBACK_UNDONE";
 
-/// What is taken back: rows with an order above this.
+/// The rows to be removed: those with an order above this.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Bound {
     After(Scalar),
-    /// All rows: there was none yet at the moment that is gone back to.
+    /// All rows: there was none at the moment to which is rewound.
     Everything,
 }
 
-/// Where a cut goes through: the bound, and the values of the anchor's scope columns.
+/// The line between rows that stay and rows that are removed: the bound, and the values of the anchor's scope columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     pub(crate) bound: Bound,
     pub(crate) scope: Vec<Scalar>,
-    /// The rows of the anchor that go, where their order does not tell it.
+    /// The rows of the anchor to be removed, where their order does not tell it.
     pub(crate) rows: Option<Rows>,
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct Plan {
     /// The tables that are cut, children before parents.
     pub(crate) cuts: Vec<CutTable>,
     pub(crate) audit: Option<AuditPlan>,
-    /// The anchor's rows are a checkpointer's, with what it says of them.
+    /// Whether the anchor's rows are a checkpointer's, with its description of each.
     pub(crate) is_described: bool,
-    /// All foreign keys.
+    /// The foreign keys of the whole database, also of tables that are not cut.
     pub(crate) keys: Vec<ForeignKey>,
 }
 
@@ -119,7 +119,7 @@ fn check_audit(audit: &Audit, catalog: &Catalog) -> Result<AuditPlan> {
         payload: named(&audit.payload)?,
         order: optional(&audit.order)?,
         task: optional(&audit.task)?.filter(|name| !refers(name)),
-        // A rowid is a number, which is found when the row is written.
+        // A rowid is a number, which is chosen when the row is written.
         id: optional(&audit.id)?.filter(|name| info.rowid != Rowid::Column(name.clone())),
         table: info.clone(),
     })

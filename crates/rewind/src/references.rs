@@ -1,4 +1,4 @@
-//! Foreign keys, asked by query because they are not enforced during a rewind.
+//! Foreign keys, checked by query because they are not enforced during a rewind.
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -15,8 +15,8 @@ use crate::schema::parent::{has_parent, is_reference, same_parent};
 use crate::schema::{Catalog, ForeignKey, TableInfo};
 use crate::session::{Session, quote};
 
-/// Looks for rows that would stay and refer to rows of `cuts` that go: [`check_survivors`] before anything is deleted. Where the
-/// database `is_large`, other connections help: a lookup for each row that stays is most of the time of a rewind of many rows.
+/// Looks for rows that would stay and refer to rows of `cuts` to be removed: [`check_survivors`] before anything is deleted. Where the
+/// database `is_large`, other connections help: a lookup for each row that stays takes most of the time of a large rewind.
 ///
 /// Errors: `row_conflict`, which names rows.
 pub(crate) fn refuse_survivors(
@@ -41,7 +41,7 @@ pub(crate) fn refuse_survivors(
         std::iter::from_fn(take).filter_map(|(n, one)| Some((n, look(session, one).err()?))).collect()
     };
     let (path, patience) = (session.path(), session.patience());
-    // Without another connection, the first one looks at everything.
+    // Without another connection, the first one does all the work.
     let help = || Session::open(path, patience).map_or_else(|_| Vec::new(), |session| work(&session));
     let refusals = thread::scope(|scope| {
         let others: Vec<_> = (1..helpers).map(|_| scope.spawn(help)).collect();
@@ -51,7 +51,7 @@ pub(crate) fn refuse_survivors(
         }
         refusals
     });
-    // As one after the other would have said it.
+    // The refusal that a search in order would have met first.
     refusals.into_iter().min_by_key(|(n, _)| *n).map_or(Ok(()), |(_, refusal)| Err(refusal))
 }
 
@@ -59,7 +59,7 @@ fn cut_name(cut: &CutTable) -> &str {
     &cut.info.name
 }
 
-/// Looks for rows that would stay and refer by `key` to rows of `cut` that go.
+/// Looks for rows that would stay and refer by `key` to rows of `cut` to be removed.
 fn refuse_survivors_by(
     session: &Session,
     plan: &Plan,
@@ -102,7 +102,7 @@ fn refused(names: &RowNames, key: &ForeignKey) -> Diagnosis {
         .detail("parent", key.parent.as_str())
 }
 
-/// Proves that no row that stays refers to one that was deleted. Rows that referred to nothing before do not matter.
+/// Proves that no row that stays refers to one that was deleted. A row that referred to nothing before does not matter.
 ///
 /// Called after the deletes, in their transaction. Errors: `row_conflict`, which names rows.
 pub(crate) fn check_survivors(
@@ -129,7 +129,7 @@ pub(crate) fn check_survivors(
             session.attach(archive.path(), SCHEMA)?;
             attached = true;
         }
-        // A reference by a column that is not archived is never known to be an old one.
+        // A reference by a column that is not archived may be new, so it counts as one to a deleted row.
         let was_deleted = points_into_archive(session, key, name, n, table)?;
         let was_deleted = was_deleted.unwrap_or_else(|| "TRUE".to_owned());
         let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
@@ -150,8 +150,8 @@ pub(crate) fn check_survivors(
     Ok(())
 }
 
-/// SQL that is true for rows whose parent by `key` was archived, compared as the parent's columns are. `None` where that cannot be
-/// told: generated columns are not archived.
+/// SQL that is true for rows whose parent by `key` was archived, compared with the collation of the parent's columns. `None` where that is
+/// not known, because generated columns are not archived.
 pub(crate) fn points_into_archive(
     session: &Session,
     key: &ForeignKey,

@@ -1,4 +1,4 @@
-//! The application's schema, as SQLite itself describes it.
+//! The application's schema, by SQLite's own description of it.
 
 use ic_base::Result;
 use serde::Serialize;
@@ -8,24 +8,24 @@ use crate::session::{Session, quote};
 pub(crate) mod module;
 pub(crate) mod parent;
 
-/// What kind of table it is.
+/// The kind of a table, which decides whether its rows can be cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableKind {
-    /// A table with rows of its own.
+    /// An ordinary table with rows of its own.
     Table,
-    /// A virtual table of this module.
+    /// A virtual table of the module with this name.
     Virtual(String),
-    /// Part of a virtual table.
+    /// A table in which a virtual table keeps its data.
     Shadow,
-    /// A view.
+    /// A view, whose rows belong to other tables.
     View,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Column {
-    /// Its name.
+    /// The name, as it was declared.
     pub name: String,
     /// Its declared type; empty if there is none.
     pub declared: String,
@@ -48,51 +48,51 @@ pub struct ForeignKey {
     pub columns: Vec<(String, String)>,
 }
 
-/// A trigger.
+/// A trigger of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Trigger {
-    /// Its name.
+    /// The name, as it was declared.
     pub name: String,
-    /// The text that made it.
+    /// The text of its CREATE TRIGGER statement.
     pub sql: String,
 }
 
-/// A table.
+/// A table with its columns, triggers and unique keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TableInfo {
     /// Its name, as it was declared.
     pub name: String,
-    /// What kind of table it is.
+    /// The kind of table, which decides whether its rows can be cut.
     pub kind: TableKind,
-    /// Whether its rows are kept by their key alone.
+    /// Whether it was made WITHOUT ROWID.
     pub without_rowid: bool,
-    /// Its columns, without hidden ones. Empty when the module of a virtual table is not here.
+    /// Its columns, without hidden ones. Empty when the module of a virtual table does not exist here.
     pub columns: Vec<Column>,
-    /// Its triggers.
+    /// Its triggers, by name.
     pub triggers: Vec<Trigger>,
-    /// Columns that together are unique, other than by a partial index or over expressions.
+    /// Sets of columns that are unique together, except by a partial index or over expressions.
     pub unique: Vec<Vec<String>>,
-    /// The text that made it.
+    /// The text of its CREATE statement.
     pub sql: String,
     #[serde(skip)]
     pub(crate) rowid: Rowid,
 }
 
-/// How the rowid of a table is named in SQL.
+/// The name of a table's rowid in SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Rowid {
-    /// It is this column.
+    /// The rowid is this column.
     Column(String),
-    /// It is hidden, and has this name.
+    /// The rowid is hidden, and has this name.
     Hidden(&'static str),
-    /// There is none.
+    /// The table has no rowid.
     None,
-    /// There is one, but columns have all of its names.
+    /// There is a rowid, but columns have all of its names.
     Unnamed,
 }
 
 impl TableInfo {
-    /// The column with this name, which is compared as SQLite does.
+    /// The column with this name. Case does not count, as in SQLite.
     pub(crate) fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.name.eq_ignore_ascii_case(name))
     }
@@ -102,7 +102,7 @@ impl TableInfo {
         self.columns.iter().filter(|c| !c.generated)
     }
 
-    /// SQL for what identifies a row to a person: its primary key, else its rowid.
+    /// SQL for the columns that identify a row to a person: its primary key, else its rowid.
     pub(crate) fn key(&self) -> Vec<String> {
         let mut key: Vec<&Column> = self.columns.iter().filter(|c| c.key_place > 0).collect();
         key.sort_by_key(|c| c.key_place);
@@ -114,12 +114,12 @@ impl TableInfo {
         }
     }
 
-    /// Whether a primary key is declared. Else its rowid is all that tells a row from another.
+    /// Whether a primary key is declared. Without one only the rowid identifies a row.
     pub(crate) fn has_key(&self) -> bool {
         self.columns.iter().any(|c| c.key_place > 0)
     }
 
-    /// Whether its rows are kept by a module.
+    /// Whether a module keeps its rows.
     pub(crate) fn is_virtual(&self) -> bool {
         matches!(self.kind, TableKind::Virtual(_))
     }
@@ -171,7 +171,7 @@ impl Catalog {
         Ok(Self { tables, foreign_keys })
     }
 
-    /// The table with this name, which is compared as SQLite does.
+    /// The table with this name. Case does not count, as in SQLite.
     pub(crate) fn table(&self, name: &str) -> Option<&TableInfo> {
         self.tables.iter().find(|t| t.name.eq_ignore_ascii_case(name))
     }
@@ -185,7 +185,7 @@ fn read_table(
     sql: String,
 ) -> Result<TableInfo> {
     let mut columns = match read_columns(session, &name) {
-        // The module is not here, or a view is broken: a rewind that needs the table finds no columns and says so.
+        // The module does not exist here, or a view is broken: a rewind that needs the table finds no columns and reports that.
         Err(_) if kind != TableKind::Table => Vec::new(),
         columns => columns?,
     };
@@ -257,7 +257,7 @@ fn find_rowid(table: &TableInfo, key_has_index: bool) -> Rowid {
     if let TableKind::Virtual(module) = &table.kind {
         let own_key = match module.as_str() {
             "rtree" | "rtree_i32" => table.columns.first(),
-            // Without a key of its own, `vec0` shows the rowid as a column.
+            // Without a key of its own, `vec0` has the rowid as a column.
             "vec0" => table.column("rowid"),
             _ => table.columns.iter().find(|c| c.key_place > 0),
         };
@@ -276,8 +276,8 @@ fn find_rowid(table: &TableInfo, key_has_index: bool) -> Rowid {
         .map_or(Rowid::Unnamed, Rowid::Hidden)
 }
 
-/// SQLite knows which tables are a virtual table's only while its module is here, and of `vec0` not even then all of them; else
-/// their names tell.
+/// SQLite knows the tables of a virtual table only if its module exists here, and for `vec0` not even then all of them. Otherwise their
+/// names tell.
 fn hide_shadows(tables: &mut [TableInfo]) {
     let prefixes: Vec<String> = tables
         .iter()
@@ -307,7 +307,7 @@ fn read_foreign_keys(session: &Session, tables: &[TableInfo]) -> Result<Vec<Fore
             },
         )?;
         for parts in rows.chunk_by(|(a, ..), (b, ..)| a == b) {
-            // A key to a table that is not there cannot point at a row that is taken back.
+            // A key to a table that does not exist cannot refer to a removed row.
             let named = |t: &&TableInfo| t.name.eq_ignore_ascii_case(&parts[0].1);
             let Some(parent) = tables.iter().find(named) else { continue };
             let column = |(place, (_, _, from, to)): (usize, &(i64, String, String, Option<String>))| {
@@ -317,7 +317,7 @@ fn read_foreign_keys(session: &Session, tables: &[TableInfo]) -> Result<Vec<Fore
                 };
                 up.map(|up| (from.clone(), up.name.clone()))
             };
-            // Where a column is missing, SQLite calls it a mismatch: no row can refer to anything by this key.
+            // Where a column is missing, SQLite calls the key a mismatch: no row can refer to anything by it.
             if let Some(columns) = parts.iter().enumerate().map(column).collect() {
                 keys.push(ForeignKey { child: child.name.clone(), parent: parent.name.clone(), columns });
             }

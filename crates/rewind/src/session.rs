@@ -1,7 +1,7 @@
-//! One connection to the application's database.
+//! A connection to the application's database.
 //!
-//! Foreign keys are never enforced on it, so that nothing cascades unseen: what they demand is checked by query. The
-//! file itself is never opened but through SQLite, because closing it would end the locks that SQLite holds for this process.
+//! Foreign keys are never enforced on it, so that no delete cascades unseen: queries check what they demand. The file itself is only opened
+//! through SQLite, because closing it would release the locks that SQLite holds for this process.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) struct Session {
     connection: Connection,
     path: PathBuf,
     patience: Duration,
-    /// What is done with it, for whoever reads an error.
+    /// What the connection is used for, for the reader of an error.
     doing: String,
 }
 
@@ -52,18 +52,18 @@ impl Session {
         }
     }
 
-    /// Returns the mark of the program that made the file.
+    /// Returns the application id of the file.
     fn configure(&self) -> rusqlite::Result<i32> {
         self.connection.busy_timeout(self.patience)?;
         ic_vec0::register(&self.connection)?;
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
-        // Rows of a virtual table's own tables are out of reach, whatever the configuration says.
+        // Keeps a configuration from writing to the shadow tables of a virtual table.
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         self.connection.execute_batch("PRAGMA synchronous=FULL")?;
         self.connection.query_row("PRAGMA application_id", [], |row| row.get(0))
     }
 
-    /// The same for a purpose of its own, which completes "while ...".
+    /// The same connection for another purpose, which completes "while ...".
     pub(crate) fn doing(mut self, what: String) -> Self {
         self.doing = what;
         self
@@ -73,12 +73,12 @@ impl Session {
         &self.path
     }
 
-    /// How long it waits for others.
+    /// How long it waits for other connections.
     pub(crate) fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// Makes the database at `path` known as `name`. It must exist.
+    /// Attaches the database at `path` as `name`. The file must exist.
     pub(crate) fn attach(&self, path: &Path, name: &str) -> Result<()> {
         let sql = format!("ATTACH ?1 AS {name}");
         faults::statement(&sql)?;
@@ -88,14 +88,14 @@ impl Session {
             .map_err(|e| diagnose(e, &format!("opening {}", path.display())))
     }
 
-    /// Runs one statement; returns how many rows it changed, without what triggers changed.
+    /// Runs one statement; returns the number of rows that it changed, without those that triggers changed.
     pub(crate) fn execute(&self, sql: &str, params: &[Scalar]) -> Result<u64> {
         faults::statement(sql)?;
         let run = || self.connection.prepare(sql)?.execute(params_from_iter(params));
         run().map(|n| n as u64).map_err(|e| self.diagnose(e))
     }
 
-    /// Looks whether SQLite could run a statement: whether every function, collation and trigger that it needs is here.
+    /// Checks that SQLite could run a statement: that every function, collation and trigger which it needs exists here.
     pub(crate) fn can_run(&self, sql: &str) -> Result<()> {
         self.connection.prepare(sql).map(|_| ()).map_err(|e| self.diagnose(e))
     }
@@ -106,7 +106,7 @@ impl Session {
         self.connection.execute_batch(sql).map_err(|e| self.diagnose(e))
     }
 
-    /// What `read` makes of every row.
+    /// The results of `read` for every row.
     pub(crate) fn query_all<T>(
         &self,
         sql: &str,
@@ -120,7 +120,7 @@ impl Session {
         run().map_err(|e| self.diagnose(e))
     }
 
-    /// What `read` makes of the only row of a query that always has one.
+    /// The result of `read` for the only row of a query that always has one.
     pub(crate) fn query_one<T>(
         &self,
         sql: &str,
@@ -138,26 +138,25 @@ impl Session {
     ) -> std::result::Result<T, E> {
         self.batch("BEGIN DEFERRED")?;
         let result = read();
-        // A failure to end a read loses nothing, and must not hide what was read.
+        // A failure to end a read loses nothing, and must not replace the result.
         let _ = self.connection.execute_batch("ROLLBACK");
         result
     }
 
-    /// Runs `write` in one transaction that excludes other writers from its first statement, and commits it if it returns
-    /// `Ok`; else nothing is changed.
+    /// Runs `write` in one transaction that excludes other writers from its first statement. Commits it if `write` returns `Ok`; otherwise
+    /// nothing is changed.
     pub(crate) fn writing<T, E: From<Diagnosis>>(
         &self,
         write: impl FnOnce() -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        // Immediate: a transaction that reads first and writes later fails when the application wrote in
-        // between.
+        // Immediate: a transaction that reads first and writes later fails when the application wrote in between.
         self.batch("BEGIN IMMEDIATE")?;
         let result = write().and_then(|value| {
             self.batch("COMMIT")?;
             Ok(value)
         });
         if result.is_err() {
-            // SQLite may have done it already; when it fails otherwise, closing the connection takes the transaction back.
+            // SQLite may have rolled it back already; when this fails otherwise, closing the connection rolls it back.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         result
@@ -168,7 +167,7 @@ impl Session {
     }
 }
 
-/// What SQLite takes for no database may be one that is too new for it.
+/// The error for a file that SQLite does not accept: its format may be too new for this SQLite.
 fn refused_format(path: &Path, diagnosis: Diagnosis) -> Diagnosis {
     if diagnosis.code() != Code::ForeignDatabase || !is_newer_format(path) {
         return diagnosis;
@@ -188,7 +187,7 @@ fn is_newer_format(path: &Path) -> bool {
     read.is_ok() && head.starts_with(b"SQLite format 3\0") && head[19] > 2
 }
 
-/// A path as SQLite takes it: bytes, not necessarily UTF-8.
+/// A path in SQLite's form: bytes, not necessarily UTF-8.
 struct PathText<'a>(&'a Path);
 
 impl ToSql for PathText<'_> {
@@ -197,7 +196,7 @@ impl ToSql for PathText<'_> {
     }
 }
 
-/// An identifier as it stands in SQL.
+/// An identifier in double quotes, for SQL.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Scalar {
-    /// NULL.
+    /// The value NULL, or no value.
     Null,
-    /// INTEGER.
+    /// A 64-bit integer: INTEGER.
     Integer(i64),
-    /// REAL.
+    /// A 64-bit floating point number: REAL.
     Real(f64),
-    /// TEXT.
+    /// A text in UTF-8: TEXT.
     Text(String),
-    /// BLOB.
+    /// Bytes, in JSON `{"blob": [...]}`.
     Blob {
-        /// Its bytes.
+        /// The bytes in their order.
         blob: Vec<u8>,
     },
 }
 
 impl Scalar {
-    /// What a person is shown, whatever the bytes are.
+    /// The value in the form for people, whatever its bytes are.
     pub(crate) fn shown(value: ValueRef<'_>) -> String {
         match value {
             ValueRef::Null => "NULL".to_owned(),
@@ -63,7 +63,7 @@ impl From<&str> for Scalar {
 }
 
 impl FromSql for Scalar {
-    /// Text that is not UTF-8 is an error: what it would become would not be found again.
+    /// Text that is not UTF-8 is an error: after a conversion it would not be found again.
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Ok(match value {
             ValueRef::Null => Self::Null,
@@ -83,7 +83,7 @@ impl ToSql for Scalar {
     }
 }
 
-/// How many rows of each table, in the order in which the tables are cut. In JSON an object with that order.
+/// The numbers of rows by table, in the order in which the tables are cut. In JSON an object with that order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RowCounts(Vec<(String, u64)>);
 
@@ -92,17 +92,17 @@ impl RowCounts {
         self.0.push((table.to_owned(), rows));
     }
 
-    /// The count of `table`; `None` if it is not one of those that are cut.
+    /// The number for `table`; `None` if that table is not cut.
     pub fn get(&self, table: &str) -> Option<u64> {
         self.iter().find(|(name, _)| *name == table).map(|(_, rows)| rows)
     }
 
-    /// Every table with its count.
+    /// Every table with its number, in that order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(name, rows)| (name.as_str(), *rows))
     }
 
-    /// The rows of all tables.
+    /// The sum over all tables.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|(_, rows)| rows).sum()
     }

@@ -1,4 +1,4 @@
-//! Writing the part `rewind` of a configuration, and nothing else of it.
+//! Writes the part `rewind` of a configuration, and nothing else of it.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -13,18 +13,18 @@ use serde_json::Value;
 
 use super::remembered::options;
 
-/// What was set up.
+/// The result of setting a profile up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configured {
-    /// The profile.
+    /// The profile that was set up.
     pub profile: Profile,
-    /// The database.
+    /// The file of the database.
     pub database: PathBuf,
-    /// The configuration's file.
+    /// The configuration to which the part was added.
     pub file: PathBuf,
     /// Whether the tables were made now.
     pub has_made_tables: bool,
-    /// Whether the database is there.
+    /// Whether the database exists.
     pub is_there: bool,
 }
 
@@ -79,7 +79,7 @@ pub fn configuration_text(root: &Path, target: &Target, notes: &[String]) -> Res
     part(target, Some(&within(&target.database, root)?), notes)
 }
 
-/// The path as it is written: from the root if it lies below it.
+/// The path in the form that the configuration has: from the root if it is below it.
 fn within(path: &Path, root: &Path) -> Result<String> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let written = path.strip_prefix(root).unwrap_or(&path);
@@ -100,7 +100,7 @@ fn part(target: &Target, database: Option<&str>, notes: &[String]) -> Result<Str
     let mut keys = serde_json::Map::new();
     if let Some(profile) = target.profile {
         keys.insert("profile".to_owned(), value(target)?["profile"].clone());
-        // What the profile says anyhow is left to it.
+        // The parts that the profile supplies are left to it.
         if value(&Target::of_profile(profile, Path::new("")))? != value(target)? {
             keys.extend(own_keys(value(target)?));
         }
@@ -145,7 +145,7 @@ fn mapping(keys: &serde_json::Map<String, Value>, indent: usize, out: &mut Strin
                 for item in items.iter().filter_map(Value::as_object) {
                     let mut text = String::new();
                     mapping(item, indent + 4, &mut text);
-                    // The first key stands behind the dash.
+                    // The first key is on the line of the dash.
                     out.push_str(&format!("{space}  - {}", text.trim_start()));
                 }
             }
@@ -170,7 +170,7 @@ fn is_plain(text: &str) -> bool {
         && !WORDS.contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// The configuration with one more part. Errors: `config_not_changed` when it has such a part, or is not written line by line.
+/// The configuration with one more part. Errors: `config_not_changed` when it has such a part, or its syntax allows no addition at its end.
 fn composed(file: &Path, part: &str) -> Result<String> {
     let old = match fs::read(file) {
         Ok(bytes) => bytes,
@@ -184,7 +184,7 @@ fn composed(file: &Path, part: &str) -> Result<String> {
         )
         .hint("change it there, or remove it first"));
     }
-    // It was read as UTF-8.
+    // It was parsed, so it is UTF-8.
     let mut new = String::from_utf8_lossy(&old).into_owned();
     if !new.is_empty() && !new.ends_with('\n') {
         new.push('\n');
@@ -200,7 +200,7 @@ fn composed(file: &Path, part: &str) -> Result<String> {
     }
 }
 
-/// Puts a new content in place of a file, or of the file that a link there leads to, whole or not at all.
+/// Replaces the content of a file, or of the file to which a link there leads, as a whole or not at all.
 fn replace(file: &Path, content: &str) -> Result<()> {
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let mut partial = file.clone().into_os_string();
@@ -217,7 +217,7 @@ fn replace(file: &Path, content: &str) -> Result<()> {
     };
     let written = write().while_doing(|| format!("writing {}", file.display()));
     if written.is_err() {
-        // What is left of it is replaced by the next attempt.
+        // A rest that cannot be removed is replaced by the next attempt.
         let _ = fs::remove_file(&partial);
     }
     written

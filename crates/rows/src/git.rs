@@ -1,7 +1,7 @@
 //! The first stage: the tree goes to the task's commit.
 //!
-//! What a forced checkout would lose is durable in a safety checkpoint before it runs, whatever any rule leaves out; the commit
-//! that was checked out stays reachable by a ref. Nothing is refused after that.
+//! A safety checkpoint has everything that a forced checkout would lose before the checkout runs, whatever any rule leaves out. A ref keeps
+//! the commit that was checked out reachable. Nothing is refused after that.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,17 +18,17 @@ use ic_worktree::files_of_database;
 use ic_worktree::shot::Purpose;
 use ic_worktree::{Settings, Workspace};
 
-/// How many paths an error names.
+/// The number of paths that an error names.
 const NAMED: usize = 5;
 
-/// What git would do.
+/// What git would do in a rewind.
 #[derive(Debug, Clone)]
 pub struct GitPlan {
-    /// The whole id of the commit that the tree goes to.
+    /// The full hash of the commit to which the tree goes.
     pub commit: String,
-    /// What is checked out now.
+    /// The commit and the branch that are checked out now.
     pub standing: Standing,
-    /// What only the safety checkpoint would have afterwards.
+    /// What only the safety checkpoint would have after that.
     pub losses: Losses,
 }
 
@@ -38,7 +38,7 @@ impl GitPlan {
         self.standing.head.as_deref() != Some(self.commit.as_str()) || !self.losses.is_empty()
     }
 
-    /// Errors: `file_conflict` when going there would put another state database in the place of this one.
+    /// Errors: `file_conflict` when the checkout would replace this state database by another one.
     pub(super) fn refuse_to_replace(&self, root: &Path, database: &Path) -> Result<()> {
         let files = files_of_database(root, database);
         let Some(head) = self.standing.head.as_deref().filter(|_| !files.is_empty()) else { return Ok(()) };
@@ -52,7 +52,7 @@ impl GitPlan {
                 database.display()
             ),
         )
-        .hint("untrack it: git rm --cached, and a line in .gitignore; or leave the tree as it is: --no-git"))
+        .hint("untrack it: git rm --cached, and a line in .gitignore; or leave the tree unchanged: --no-git"))
     }
 
     /// Errors: `file_conflict`, which names the paths, for local changes without force, and for what cannot be saved.
@@ -62,7 +62,7 @@ impl GitPlan {
                 "Nested repositories are in the place of files of the task's commit",
                 &self.losses.repositories,
             )
-            .hint("move them away; or leave the tree as it is: --no-git"));
+            .hint("move them away; or leave the tree unchanged: --no-git"));
         }
         if force || self.losses.is_empty() {
             return Ok(());
@@ -83,11 +83,11 @@ fn named(what: &str, paths: &BTreeSet<Vec<u8>>) -> Diagnosis {
         .detail("paths", paths.iter().map(text).collect::<Vec<_>>())
 }
 
-/// What going to a task's commit would do in the work tree of `root`.
+/// What a move to a task's commit would do in the work tree of `root`.
 pub(super) fn plan(root: &Path, task: &str, commit: &str) -> Result<GitPlan> {
     let refused = |why: &str| {
         Diagnosis::new(Code::CommitUnusable, format!("The task {task} has the commit {commit}, {why}."))
-            .hint("leave the tree as it is: --no-git")
+            .hint("leave the tree unchanged: --no-git")
             .detail("commit", commit)
     };
     if ic_store::git_dirs(root).is_none() {
@@ -100,11 +100,11 @@ pub(super) fn plan(root: &Path, task: &str, commit: &str) -> Result<GitPlan> {
     Ok(GitPlan { commit, standing, losses })
 }
 
-/// Moves the tree to the entry's commit; what it is now is in a safety checkpoint first.
+/// Moves the tree to the entry's commit, after its present state is in a safety checkpoint.
 pub(super) fn carry_out(kernel: &Kernel, settings: &Settings, entry: &Entry, commit: &str) -> Result<()> {
     let plan = plan(&entry.root, &entry.task_id, commit)?;
     if plan.moves() {
-        // Once it began, what stands there may be its own work.
+        // Once the move has begun, local changes may be its own.
         plan.refuse(entry.is_forced || entry.safety_id.is_some())?;
         let workspace = Workspace::open(kernel, entry.root.clone(), settings)?;
         let _held = workspace.lock(Mode::Exclusive)?;
@@ -120,15 +120,17 @@ pub(super) fn carry_out(kernel: &Kernel, settings: &Settings, entry: &Entry, com
             ));
         }
     }
+    // Also written for a caller whose dispatch was rolled back by now: the tree has moved, and the record must say so.
     kernel.write_late_too(|tx, now| journal::git_done(tx, now, &journal::get(tx, &entry.id)?))
 }
 
-/// Makes what is there durable and says so in the journal, and keeps the commit reachable.
+/// Makes the present state durable, records that in the journal, and keeps the commit reachable.
 fn save(workspace: &Workspace<'_>, entry: &Entry, plan: &GitPlan) -> Result<()> {
     let message = format!("before the rewind {} to {}", entry.id.short(), entry.task_id);
     let link = Link { message: Some(message), ..Link::default() };
     let force = plan.losses.changed.union(&plan.losses.in_the_way).cloned().collect();
     let shot =
+        // The ref comes before the journal: once the journal names it, an undo relies on it.
         workspace.shoot(Purpose { force, ..Purpose::new(Kind::Safety, link) }, &Progress::default())?;
     let kept_ref = plan.standing.head.as_ref().map(|_| {
         let name = plan.standing.branch.as_deref().unwrap_or(b"HEAD");
@@ -144,7 +146,7 @@ fn save(workspace: &Workspace<'_>, entry: &Entry, plan: &GitPlan) -> Result<()> 
     })
 }
 
-/// The command that puts the tree back as it was before a rewind; `None` if it was not moved.
+/// The command that restores the tree from before a rewind; `None` if it was not moved.
 pub fn restore_command(entry: &Entry) -> Option<String> {
     entry.safety_id.as_ref().map(|id| format!("ic checkpoint restore {} --yes", id.short()))
 }

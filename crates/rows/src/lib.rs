@@ -1,9 +1,9 @@
-//! Taking an application back to a task: git, then its database, then vectors (seed 002).
+//! Rewinding an application to a task: git, then its database, then vectors (seed 002).
 //!
-//! Locking and recovery: one rewind of a database at a time, by a lock that the operating system ends with its holder. The
-//! journal says before each stage that it is about to be tried and after it that it is done; a stage that was done and not yet
-//! recorded when its process died is recognised by what it left (the commit that is checked out, the archive), and so
-//! [`resume`] never does one twice. Later stages never run after an earlier one failed.
+//! Locking and recovery: only one rewind of a database runs at a time, by a lock that the operating system ends with its holder. The
+//! journal is written before each stage and after it. A stage that was done and not yet recorded when its process died is recognised by
+//! what it left (the commit that is checked out, the archive), so [`resume`] never does one twice. Later stages never run after an earlier
+//! one failed.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
@@ -36,16 +36,16 @@ use ic_kernel::Kernel;
 use ic_kernel::config::Config;
 use ic_worktree::{Settings, Warning};
 
-/// What is gone back to, and how.
+/// The task to which to rewind, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The task's key.
+    /// The key of the task.
     pub task: &'a str,
     /// Values of the anchor's scope columns, where the key is not enough.
     pub scope: &'a [(String, String)],
-    /// The tree stays as it is.
+    /// Whether the tree stays unchanged.
     pub no_git: bool,
-    /// Local changes in the tree are no hindrance; they stay in the safety checkpoint.
+    /// Whether local changes in the tree are allowed; they are kept in the safety checkpoint.
     pub force: bool,
 }
 
@@ -59,7 +59,7 @@ impl Request<'_> {
 /// What a rewind would do.
 #[derive(Debug, Clone)]
 pub struct Preview {
-    /// The database.
+    /// The file of the database.
     pub database: PathBuf,
     /// The task, its order, and the rows that would go.
     pub snapshot: RollbackSnapshot,
@@ -70,34 +70,34 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// Whether everything is as the rewind would leave it.
+    /// Whether everything is already what the rewind would make it.
     pub fn is_at_target(&self) -> bool {
         self.snapshot.affected_row_counts.total() == 0 && self.git.as_ref().is_none_or(|git| !git.moves())
     }
 }
 
-/// What became of a call that was to rewind.
+/// The result of a call that was to rewind.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Everything was as it is to be; nothing was begun.
+    /// Nothing was begun, because everything was at the target already.
     NothingToDo(Box<Preview>),
     /// It was begun, and is done or stopped.
     Begun(Box<Entry>),
 }
 
-/// What can be rewound here.
+/// The configuration by which can be rewound here.
 #[derive(Debug)]
 pub struct Found {
-    /// What is acted on.
+    /// The database and its tables.
     pub setup: Setup,
-    /// Set when the configuration does not say so: the tree of an old commit need not have it.
+    /// A warning where this is not from the configuration: the tree of an old commit may have none.
     pub warning: Option<Warning>,
 }
 
-/// What can be rewound here, by the configuration; where it says nothing and a rewind brought the tree to where it is, by the
-/// configuration of that one.
+/// What can be rewound here, by the configuration. Without that, and if a rewind moved the tree to its present commit, by the configuration
+/// of that rewind.
 ///
-/// Errors: `invalid_config` if nobody says.
+/// Errors: `invalid_config` if neither exists.
 pub fn setup(kernel: &Kernel, config: &Config) -> Result<Found> {
     let root = &kernel.project.root;
     if let Some(rewinding) = &config.rewind {
@@ -120,7 +120,7 @@ pub fn setup(kernel: &Kernel, config: &Config) -> Result<Found> {
     .hint("ic rewind init --profile devs; or, for a database that is there: ic rewind inspect DB --write"))
 }
 
-/// The newest rewind that brought the tree to the commit at which it still is.
+/// The newest rewind that moved the tree to the commit at which it still is.
 fn rewind_that_moved(kernel: &Kernel, root: &Path) -> Result<Option<Entry>> {
     if ic_store::git_dirs(root).is_none() {
         return Ok(None);
@@ -131,8 +131,8 @@ fn rewind_that_moved(kernel: &Kernel, root: &Path) -> Result<Option<Entry>> {
     }
 }
 
-/// The newest tasks of the database that `setup` names, newest first. Nothing is changed, and no lock of a rewind is taken: while one is
-/// under way or unfinished, a person must still be able to look.
+/// The newest tasks of the database that `setup` names, newest first. Nothing is changed, and no lock of a rewind is taken: a person must
+/// be able to look while one runs or is unfinished.
 ///
 /// Errors: `invalid_config`; `invalid_value` for a scope where the tasks have none; `busy`, `corrupt`.
 pub fn targets(settings: &Settings, setup: &Setup, scope: Option<&str>, limit: u32) -> Result<Vec<Task>> {
@@ -141,7 +141,7 @@ pub fn targets(settings: &Settings, setup: &Setup, scope: Option<&str>, limit: u
 
 /// What [`rewind`] would do now. Nothing is changed.
 ///
-/// Errors: `unknown_task`, `ambiguous_id`; `file_conflict` or `row_conflict`, which names what stands in the way, in the tree or among the rows;
+/// Errors: `unknown_task`, `ambiguous_id`; `file_conflict` or `row_conflict`, naming what refuses it in the tree or among the rows;
 /// `git_in_progress`, `invalid_config`, `stale_dispatch`, `busy`.
 pub fn preview(
     kernel: &Kernel,
@@ -155,10 +155,10 @@ pub fn preview(
     plan::plan(kernel, settings, setup, request, true).map(|planned| planned.preview)
 }
 
-/// Takes the tree, the database and vectors back to a task.
+/// Rewinds the tree, the database and vectors to a task.
 ///
-/// Errors: those of [`preview`]: nothing was begun.
-/// A failure later on, before anything was changed, is an error too; afterwards the entry says that it stopped, and where.
+/// Errors: those of [`preview`]: nothing was begun. A later failure is an error too if nothing was changed before it. Otherwise the entry
+/// says that it stopped, and where.
 pub fn rewind(
     kernel: &Kernel,
     settings: &Settings,
@@ -167,7 +167,7 @@ pub fn rewind(
     watch: &Watch,
 ) -> Result<Outcome> {
     kernel.ledger.require_one_host("A rewind")?;
-    // The lock before the look: another rewind may have ended, or died, while this one waited.
+    // The lock is taken before the journal is read: another rewind may have ended, or died, while this one waited.
     let _lock = lock::database(kernel.store(), &setup.target.database, settings.busy_timeout)?;
     refuse_unfinished(kernel, &setup.target)?;
     let planned = plan::plan(kernel, settings, setup, request, false)?;
@@ -177,7 +177,7 @@ pub fn rewind(
     let id: RewindId = kernel.context.new_id();
     let archive = archive_path(kernel, &id)?;
     let git_commit = planned.preview.git.as_ref().map(|git| git.commit.as_str());
-    // On record before anything changes: after a death `ic rewind status` and `resume` find it.
+    // The row is written before anything changes: after a crash `ic rewind status` and `resume` find it.
     let entry = kernel.write(|tx, now| {
         let new = NewRewind {
             id: &id,
@@ -194,14 +194,14 @@ pub fn rewind(
     stages::carry_out(kernel, settings, entry, watch).map(|entry| Outcome::Begun(Box::new(entry)))
 }
 
-/// Goes on with a rewind that stopped, or whose process died; one that is done is returned as it is.
+/// Resumes a rewind that stopped, or whose process died. One that is done is returned without any change.
 ///
 /// Errors: `rewind_not_found`, `busy` while its process works on it, `nothing_to_resume` if it was undone.
 pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Entry> {
     kernel.ledger.require_one_host("A rewind")?;
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(kernel.store(), &found.database, settings.busy_timeout)?;
-    // Read again under the lock: the process that had it may have finished the rewind.
+    // Read again under the lock: the process that had the lock may have finished the rewind.
     let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
     match entry.status {
         Status::Done => return Ok(entry),
@@ -218,6 +218,7 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
     if !entry.has_begun() {
         refuse_unfinished(kernel, &entry.setup.target)?;
     }
+    // A command that a dead process left must not prune beside the one that is started now.
     vectors::end_leftover(&entry)?;
     let entry = kernel.write(|tx, now| {
         journal::reopen(tx, now, &entry.id)?;
@@ -227,8 +228,8 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
     stages::carry_out(kernel, settings, entry, watch)
 }
 
-/// Whether resuming a rewind needs the configuration of the tree: for the checkpoint before git moves. After that the tree may be an
-/// old one with a configuration of its time.
+/// Whether resuming a rewind needs the configuration of the tree: for the checkpoint before git moves. After that the tree may be an old
+/// one with another configuration.
 pub fn needs_configuration(entry: &Entry) -> bool {
     entry.stage == Stage::Planned
 }
@@ -245,7 +246,7 @@ pub fn show(kernel: &Kernel, reference: Option<&str>) -> Result<Entry> {
     Ok(here(kernel, entry))
 }
 
-/// Gives up the archives that retention does not keep, after a rewind is done; what goes wrong is a warning.
+/// Removes the archives that retention does not keep, after a rewind is done. A failure is returned as a warning.
 pub fn tidy(kernel: &Kernel, settings: &Settings) -> Option<Warning> {
     let error = give_up_archives(kernel, &settings.retention.policy(), false).err()?;
     Some(Warning {
@@ -272,15 +273,15 @@ pub fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> {
     .detail("stage", entry.stage.as_str()))
 }
 
-/// Where the rows of a rewind will be; its directory is made.
+/// The file for the rows of a rewind; its directory is made.
 fn archive_path(kernel: &Kernel, id: &RewindId) -> Result<PathBuf> {
     Ok(lock::directory(kernel.store())?.join(format!("{id}.db")))
 }
 
-/// What every preview says.
+/// The sentence that every preview ends with.
 pub const NOTE: &str = "It removes rows; it does not restore rows that were updated since.";
 
-/// The stages that are still to be done, in their order: `git`, `sqlite`, `vectors`. None are of what is done or undone.
+/// The stages that are still to be done, in their order: `git`, `sqlite`, `vectors`. Empty for a rewind that is done or undone.
 pub fn stages_left(entry: &Entry) -> Vec<&'static str> {
     if !entry.is_unfinished() {
         return Vec::new();

@@ -9,14 +9,14 @@ use ic_store::lock::{FileLock, Held, Mode, Rank, wait};
 use ic_store::{path_bytes, private};
 use sha2::{Digest, Sha256};
 
-/// The directory beside the ledger that has archives, logs and locks. It is made if it is not there.
+/// The directory beside the ledger for archives, logs and locks. It is made if it is missing.
 pub fn directory(store: &Path) -> Result<PathBuf> {
     let directory = store.join("rewinds");
     private::directories(&directory).while_doing(|| format!("making {}", directory.display()))?;
     Ok(directory)
 }
 
-/// Keeps every other rewind of this database waiting. Errors: `busy` past the timeout.
+/// Takes the lock that makes every other rewind of this database wait. Errors: `busy` past the timeout.
 pub fn database(store: &Path, database: &Path, timeout: Duration) -> Result<FileLock> {
     let path = directory(store)?.join(name_of(database));
     FileLock::take(&path, Rank::Database, Mode::Exclusive, timeout)
@@ -30,11 +30,11 @@ pub fn require_free(store: &Path, database: &Path, timeout: Duration) -> Result<
     let doing = || format!("looking at {}", path.display());
     let _held = Held::new(Rank::Database);
     let file = match File::open(&path) {
-        // Nobody ever locked it.
+        // No process ever locked it.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         file => file.while_doing(doing)?,
     };
-    // Shared: two looks are no hindrance to each other.
+    // A shared lock, so that two checks do not block each other.
     let is_free = wait(&file, Mode::Shared, timeout).while_doing(doing)?;
     if is_free { Ok(()) } else { Err(under_way(database)) }
 }

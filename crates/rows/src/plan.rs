@@ -1,4 +1,4 @@
-//! What a rewind would do, and what refuses it before anything is begun.
+//! What a rewind would do, and what refuses it before it begins.
 
 use ic_base::Result;
 use ic_kernel::Kernel;
@@ -9,7 +9,7 @@ use ic_worktree::{Settings, Workspace};
 use super::remembered::options;
 use super::{Preview, Request, git};
 
-/// A rewind that nothing stands against.
+/// A rewind that nothing refuses.
 pub(super) struct Planned {
     pub(super) preview: Preview,
     pub(super) task: Task,
@@ -22,12 +22,13 @@ pub(super) fn plan(
     request: &Request<'_>,
     is_preview: bool,
 ) -> Result<Planned> {
-    // Where nothing is to be done nothing is written, and who calls would not be asked.
+    // Checked here, because a rewind with nothing to do writes nothing, and only writes check the caller.
     kernel.require_current_caller()?;
     let engine = RelationalRollbackEngine::open(&setup.target, options(settings))?;
     let task = engine.task(request.task_ref())?;
     let snapshot = if is_preview {
         engine.get_snapshot(request.task_ref())?
+    // A preview looks for lost parents only in a small database; the rewind itself looks in any.
     } else {
         engine.get_whole_snapshot(request.task_ref())?
     };

@@ -1,4 +1,4 @@
-//! Rewinds as the journal has them, where they lie now.
+//! Entries of the journal, with the paths at which their files are now.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use ic_rewind::journal::{self, Entry};
 use ic_rewind::{Options, RelationalRollbackEngine, Target};
 use ic_worktree::Settings;
 
-/// An entry with the paths that it has now: a project that was moved took its database and its archives along.
+/// An entry with its present paths: a project that was moved took its database and its archives along.
 pub(crate) fn here(kernel: &Kernel, mut entry: Entry) -> Entry {
     let root = &kernel.project.root;
     if let Some(name) = entry.archive.file_name().filter(|_| !entry.archive.exists()) {
@@ -32,7 +32,7 @@ pub fn list(kernel: &Kernel) -> Result<Vec<Entry>> {
     Ok(kernel.read(journal::list)?.into_iter().map(|entry| here(kernel, entry)).collect())
 }
 
-/// Opens the database that a journal names: the configuration is not asked, so that naming another one there leads nowhere.
+/// Opens the database that a journal names. The configuration is not read, so another database in it has no effect.
 pub fn open_remembered(target: &Target, options: Options) -> Result<RelationalRollbackEngine> {
     RelationalRollbackEngine::open(target, options).map_err(|error| {
         if error.code() != Code::InvalidConfig || !error.details().contains_key("database") {

@@ -1,7 +1,7 @@
-//! Giving up archives: the rows that rewinds took are kept as long as checkpoints are.
+//! Removal of archives: the rows that rewinds removed are kept as long as checkpoints are.
 //!
-//! What is needed is never removed: the archive of a rewind that is not finished, and that of a rollback which can still be undone. A
-//! rewind's archive goes while nobody else works on its database, by the lock that rewinds of it hold.
+//! Archives that are needed are never removed: that of an unfinished rewind, and that of a rollback which can still be undone. A rewind's
+//! archive is removed only under the lock of its database, so no other process works on it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use ic_rewind::journal::{Entry, Status};
 use super::lock;
 use super::remembered::list;
 
-/// Gives up the archives that `policy` does not keep; returns their rewinds, oldest first. `keep_last` counts the rewinds of one
-/// database that can be undone; those that were undone are kept for their age alone.
+/// Removes the archives that `policy` does not keep; returns their rewinds, oldest first. `keep_last` counts the rewinds of one database
+/// that can be undone; those that were undone are kept for their age alone.
 ///
-/// A database that somebody rewinds right now is passed over. With `dry_run` nothing is changed.
+/// A database that another process rewinds right now is left out. With `dry_run` nothing is changed.
 pub fn give_up_archives(kernel: &Kernel, policy: &Policy, dry_run: bool) -> Result<Vec<RewindId>> {
     let age = i64::try_from(policy.max_age.as_millis()).unwrap_or(i64::MAX);
     let oldest = Timestamp(kernel.context.now().millis().saturating_sub(age));
@@ -30,7 +30,7 @@ pub fn give_up_archives(kernel: &Kernel, policy: &Policy, dry_run: bool) -> Resu
             Err(error) if error.code() == Code::Busy => continue,
             locked => locked?,
         };
-        // Somebody may have undone one, or gone on, before the lock was had.
+        // Chosen again under the lock: another process may have undone or resumed one before the lock was taken.
         for entry in chosen(kernel, policy, oldest)?.iter().filter(|entry| entry.database == database) {
             if !dry_run {
                 remove(&entry.archive)?;
@@ -45,7 +45,7 @@ pub fn give_up_archives(kernel: &Kernel, policy: &Policy, dry_run: bool) -> Resu
     Ok(gone.into_iter().map(|(_, id)| id).collect())
 }
 
-/// The rewinds whose archives are there and not kept.
+/// The rewinds whose archives exist and are not kept.
 fn chosen(kernel: &Kernel, policy: &Policy, oldest: Timestamp) -> Result<Vec<Entry>> {
     let mut newer: BTreeMap<PathBuf, usize> = BTreeMap::new();
     let is_chosen = |entry: &Entry| {
@@ -68,7 +68,7 @@ fn databases(entries: &[Entry]) -> Vec<PathBuf> {
     databases
 }
 
-/// Removes an archive, with what its rewind's command said and what a crash left half made.
+/// Removes an archive, with the log of its rewind's command and what a crash left unfinished.
 fn remove(archive: &Path) -> Result<()> {
     let mut partial = archive.as_os_str().to_owned();
     partial.push(".partial");
@@ -84,7 +84,7 @@ fn remove(archive: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Rollbacks over several layers have archives here, too: `<rollback>-<number>.db`.
+/// Rollbacks over several layers have archives here too: `<rollback>-<number>.db`.
 fn remove_of_undone_rollbacks(kernel: &Kernel, oldest: Timestamp) -> Result<()> {
     let directory = lock::directory(kernel.store())?;
     let doing = || format!("listing {}", directory.display());

@@ -10,9 +10,9 @@ use super::git;
 use super::remembered::{here, open_remembered, options};
 use super::vectors::{self, Watch};
 
-/// Does what is left of a rewind, until it is done or a stage fails; returns the entry as it then is.
+/// Executes the stages that are left of a rewind, until it is done or a stage fails; returns the entry as last written.
 ///
-/// Errors: the failure itself when nothing was changed by then.
+/// Errors: the failure itself when nothing was changed before it.
 pub(super) fn carry_out(
     kernel: &Kernel,
     settings: &Settings,
@@ -42,7 +42,7 @@ pub(super) fn carry_out(
 fn database(kernel: &Kernel, settings: &Settings, entry: &Entry) -> Result<()> {
     let mut archive = Archive::at(&entry.archive);
     let mut engine = open_remembered(&entry.setup.target, options(settings))?;
-    // Its process may have died between the application's commit and the journal's.
+    // The process may have died between the application's commit and the journal's.
     let is_gone = archive.exists()? && engine.archive_state(&archive)? == ArchiveState::Applied;
     let deleted = if is_gone {
         Deleted::from(&archive.manifest()?)
@@ -62,7 +62,7 @@ fn stop(kernel: &Kernel, entry: &Entry, error: Diagnosis) -> Result<Entry> {
     });
     match stopped {
         Ok(stopped) if stopped.has_begun() => Ok(stopped),
-        // What could not be recorded is found by a resume; what went wrong first says more.
+        // A failure that could not be recorded is found by a resume; the first failure tells more.
         _ => Err(error.detail("rewind_id", entry.id.as_str())),
     }
 }

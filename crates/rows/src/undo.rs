@@ -1,4 +1,4 @@
-//! Taking a rewind back: the rows of its archive return. The tree is left to whoever wants it back.
+//! Undoing a rewind: the rows of its archive return. The tree is not changed.
 
 use std::time::Duration;
 
@@ -10,36 +10,34 @@ use ic_rewind::{Archive, Options, RelationalRollbackEngine, UndoError, UndoRepor
 use super::remembered::{here, open_remembered};
 use super::{lock, vectors};
 
-/// A rewind that was taken back.
+/// A rewind that was undone.
 #[derive(Debug)]
 pub struct Undone {
-    /// The rewind.
+    /// Its row, with the new status.
     pub entry: Entry,
     /// The rows that are back, by table; empty if none were gone.
     pub restored: Vec<(String, u64)>,
-    /// Whether this is what would be: nothing was changed.
+    /// Whether this is only a preview: nothing was changed.
     pub is_dry_run: bool,
 }
 
-/// Puts the rows of a rewind back exactly as they were, and records it. A rewind that stopped is aborted by it.
+/// Restores the rows of a rewind exactly, and records that. A rewind that stopped is aborted by this.
 ///
-/// The tree and vectors stay as they are. Everything that it needs is in the journal: the configuration of the tree is not asked.
-/// Errors: `rewind_not_found`; `nothing_to_undo` if it was undone, or its archive was removed; `row_conflict`, which names what stands
-/// in the way; `busy`. Nothing is changed then.
+/// The tree and vectors are not changed. The journal has everything that is needed, so the configuration of the tree is not read. Errors:
+/// `rewind_not_found`; `nothing_to_undo` if it was undone, or its archive was removed; `row_conflict`, naming the rows that refuse it;
+/// `busy`. Nothing is changed then.
 pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
     kernel.ledger.require_one_host("A rewind")?;
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(kernel.store(), &found.database, busy_timeout)?;
-    // Read again under the lock: the process that had it may have gone on with the rewind, or undone it.
+    // Read again under the lock: the process that had the lock may have resumed the rewind, or undone it.
     let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
     require_undoable(kernel, &entry)?;
-    // Before rows come back: a command that a dead process left would prune vectors of rows that are there
-    // again.
+    // Before rows return: a command that a dead process left would prune vectors of rows that are there again.
     vectors::end_leftover(&entry)?;
     let now = kernel.context.now();
     let restored = put_back(busy_timeout, &entry, |engine, archive| engine.undo(archive, now))?;
-    // After the application's commit: if the process dies in between, the undo is repeated and finds every
-    // row there.
+    // After the application's commit: if the process dies in between, the undo is repeated and finds every row there.
     let entry = kernel.write_late_too(|tx, now| {
         journal::undone(tx, now, &entry)?;
         journal::get(tx, &entry.id)
@@ -49,7 +47,7 @@ pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<
 
 /// What [`undo`] would do now. Nothing is locked or changed.
 ///
-/// Errors: those of `undo`, but for what the application's triggers do and its constraints over expressions.
+/// Errors: those of `undo`, except for the application's triggers and its constraints over expressions.
 pub fn preview_undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
     kernel.ledger.require_one_host("A rewind")?;
     let entry = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
@@ -59,7 +57,7 @@ pub fn preview_undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) ->
     Ok(Undone { entry, restored, is_dry_run: true })
 }
 
-/// Errors: `nothing_to_undo`; `stale_dispatch` for a caller whose work was taken back.
+/// Errors: `nothing_to_undo`; `stale_dispatch` for a caller whose work was rolled back.
 fn require_undoable(kernel: &Kernel, entry: &Entry) -> Result<()> {
     if entry.status == Status::Undone {
         return Err(Diagnosis::new(
@@ -83,8 +81,8 @@ fn require_undoable(kernel: &Kernel, entry: &Entry) -> Result<()> {
     kernel.read(|snapshot| kernel.calling_dispatch(snapshot).map(|_| ()))
 }
 
-/// The rows that are back, by this call or by an earlier one that could not record it; `act` puts those of an archive back, or says
-/// which would come.
+/// The rows that are restored, by this call or by an earlier one that could not record it; `act` restores those of an archive, or says
+/// which would return.
 fn put_back(
     busy_timeout: Duration,
     entry: &Entry,

@@ -1,4 +1,4 @@
-//! The last stage: an outside store of vectors, by a command. `vec0` tables of the database itself went with its other tables.
+//! The last stage: an outside store of vectors, by a command. The `vec0` tables in the database were cut with its other tables.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,10 @@ use ic_saga::process::{ProcessIdentity, end_group};
 use ic_saga::tail::with_tail;
 use ic_saga::undo::{GRACE, describe};
 
-/// What ends a rewind early, and may be looked at from another thread.
+/// A flag that ends a rewind early and may be set by another thread.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// Set by an interrupt: the command for vectors is then ended.
+    /// Set by an interrupt: then the command for vectors is ended.
     pub interrupted: Arc<AtomicBool>,
 }
 
@@ -23,13 +23,12 @@ const LONGEST_LOG: u64 = 8 << 20;
 
 /// Runs the command, if one is configured, and records that every stage is done.
 ///
-/// It gets the rewind's id and the task in its environment, and may be run again with the same.
+/// The command gets the rewind's id and the task in its environment, and may run again with the same.
 pub(super) fn carry_out(kernel: &Kernel, entry: &Entry, watch: &Watch) -> Result<()> {
     if let Some(argv) = &entry.setup.vectors {
         run(kernel, entry, argv, watch)?;
     }
-    // Also for a caller whose dispatch was rolled back meanwhile: the rows are gone, and the record must say
-    // so.
+    // Also written for a caller whose dispatch was rolled back by now: the rows are gone, and the record must say so.
     kernel.write_late_too(|tx, now| journal::finish(tx, now, entry))
 }
 
@@ -46,7 +45,7 @@ fn run(kernel: &Kernel, entry: &Entry, argv: &[String], watch: &Watch) -> Result
         program: &program,
         directory: &entry.root,
         environment: variables.map(|(name, value)| (name.into(), value.into())).to_vec(),
-        // It is not the work of the dispatch that rewinds.
+        // The command must not report as the work of the dispatch that rewinds.
         removed: vec!["IC_DISPATCH".into()],
         timeout: None,
         grace: GRACE,
@@ -69,7 +68,7 @@ fn run(kernel: &Kernel, entry: &Entry, argv: &[String], watch: &Watch) -> Result
     }
 }
 
-/// Ends what the command of a dead process left running: two must not prune at once.
+/// Ends the command that a dead process left running: two must not prune at once.
 pub(super) fn end_leftover(entry: &Entry) -> Result<()> {
     let child = entry.child.as_deref().and_then(|text| serde_json::from_str::<ProcessIdentity>(text).ok());
     match child {

@@ -1,8 +1,8 @@
 //! The module `vec0` and the functions of [sqlite-vec](https://github.com/asg017/sqlite-vec), for one connection.
 //!
-//! With `dirsync` and `lease` this is the only crate of ours with unsafe code: SQLite's extensions are C functions that are given a
-//! connection. It is compiled in, so that nothing that a configuration names is ever loaded as code. It costs 100 KB and, per connection,
-//! some ten microseconds.
+//! Together with `dirsync` and `lease` this is the only crate of ours with unsafe code: SQLite's extensions are C functions that receive a
+//! connection. The library is compiled in, so that nothing which a configuration names is ever loaded as code. It costs 100 KB and about
+//! ten microseconds for each connection.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
@@ -10,10 +10,10 @@ use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
 use rusqlite::{Connection, ffi};
-// What is called lies in the library that this crate builds and links; its own declaration has no parameters.
+// The function that is called is in the library that this crate builds and links; that library's own declaration has no parameters.
 use sqlite_vec as _;
 
-/// Makes the module and its functions known to `connection`. Nothing is written, and no other connection is concerned.
+/// Registers the module and its functions with `connection`. Nothing is written, and other connections are not affected.
 ///
 /// Errors: SQLite's, with its message.
 pub fn register(connection: &Connection) -> rusqlite::Result<()> {

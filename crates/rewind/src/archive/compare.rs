@@ -9,7 +9,7 @@ use crate::plan::{COMPLETED, Plan, UNDONE};
 use crate::schema::{Catalog, Rowid, TableInfo};
 use crate::session::{Session, quote};
 
-/// How many of the `n`-th table's archived rows are not in the database with exactly the same values.
+/// The number of the `n`-th table's archived rows that are not in the database with exactly the same values.
 pub(crate) fn missing_from(
     session: &Session,
     info: &TableInfo,
@@ -24,15 +24,15 @@ pub(crate) fn missing_from(
     without(session, info, n, &same)
 }
 
-/// SQL for each part of the key by which a row `m` is the archived row `a`. It stands first: an index finds it.
+/// SQL for each part of the key by which a row `m` is the archived row `a`. It comes first in a condition, because an index finds it.
 fn same_key(info: &TableInfo, table: &ArchivedTable) -> Vec<String> {
-    // Where there is a key, a hidden rowid says nothing: it may have been given anew.
+    // Where a table has a key, a hidden rowid says nothing: it may have been assigned anew.
     let key: Vec<&str> = match &info.rowid {
         Rowid::Hidden(name) if !info.has_key() => return vec![format!("m.{name} = a.r")],
         Rowid::Column(column) => vec![column],
         _ => info.columns.iter().filter(|c| c.key_place > 0).map(|c| c.name.as_str()).collect(),
     };
-    // A module looks a key up by `=` alone, and its keys are never NULL.
+    // A module finds a key only by `=`, and its keys are never NULL.
     let is = if info.is_virtual() { "=" } else { "IS" };
     let found = |column: &str| {
         archived_column(&table.columns, column).map(|own| format!("m.{} {is} a.{own}", quote(column)))
@@ -40,7 +40,7 @@ fn same_key(info: &TableInfo, table: &ArchivedTable) -> Vec<String> {
     key.into_iter().filter_map(found).collect()
 }
 
-/// How many of the `n`-th table's archived rows `a` have no row `m` in the database of which all of `same` is true.
+/// The number of the `n`-th table's archived rows `a` for which the database has no row `m` that satisfies all of `same`.
 fn without(session: &Session, info: &TableInfo, n: usize, same: &[String]) -> Result<u64> {
     let sql = format!(
         "SELECT count(*) FROM {} AS a WHERE NOT EXISTS (SELECT 1 FROM main.{} AS m WHERE {})",
@@ -51,7 +51,7 @@ fn without(session: &Session, info: &TableInfo, n: usize, same: &[String]) -> Re
     session.query_one(&sql, &[], |row| row.get::<_, i64>(0)).map(unsigned)
 }
 
-/// Whether the rows of the attached archive are gone: by the audit if it knows the archive, else by the rows themselves.
+/// Whether the rows of the attached archive are gone: by the audit if it has the archive, else by the rows themselves.
 pub(crate) fn is_applied(
     session: &Session,
     plan: &Plan,
@@ -68,7 +68,7 @@ pub(crate) fn is_applied(
             Ok(found.into_iter().filter(|names_it| *names_it).count())
         };
         return match (count(COMPLETED)?, count(UNDONE)?) {
-            // It did not commit; or the application cleared its log.
+            // The rewind did not commit; or the application cleared its log.
             (0, 0) => without_audit_row(session, &audit.table.name, catalog, manifest),
             (_, 0) => Ok(ArchiveState::Applied),
             _ => Ok(ArchiveState::Undone),
@@ -91,7 +91,7 @@ fn names(payload: &str, rewind_id: &str) -> bool {
     serde_json::from_str::<serde_json::Value>(payload).is_ok_and(|payload| payload["rewind_id"] == rewind_id)
 }
 
-/// How many rows of the attached archive are not in the database as they were.
+/// The number of rows of the attached archive that are not in the database with the same values.
 pub(crate) fn missing(session: &Session, catalog: &Catalog, manifest: &Manifest) -> Result<u64> {
     let mut missing = 0;
     for (n, table) in manifest.tables.iter().enumerate() {
@@ -103,9 +103,10 @@ pub(crate) fn missing(session: &Session, catalog: &Catalog, manifest: &Manifest)
     Ok(missing)
 }
 
-/// Rows go all at once: they are gone when none is as it was, and those of some table are not there under their keys either.
+/// The state by the rows alone. Rows are removed all at once: they are gone when none has its old values, and those of some table are not
+/// found by their keys either.
 ///
-/// The application may have changed some of them after a rewind that did not commit, and may have given keys anew after one that did.
+/// The application may have changed some of them after a rewind that did not commit, and may have assigned keys anew after one that did.
 fn without_audit_row(
     session: &Session,
     log: &str,
@@ -113,7 +114,7 @@ fn without_audit_row(
     manifest: &Manifest,
 ) -> Result<ArchiveState> {
     let filled = || manifest.tables.iter().enumerate().filter(|(_, table)| table.rows > 0);
-    // Rows of the log are gone in either case once it was cleared.
+    // Rows of the log itself are gone in either case once it was cleared.
     let tells = filled().any(|(_, table)| table.name != log);
     let mut state = ArchiveState::Unused;
     for (n, table) in filled().filter(|(_, table)| !tells || table.name != log) {

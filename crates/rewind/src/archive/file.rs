@@ -1,4 +1,4 @@
-//! The file of an archive, and what it says of itself.
+//! The file of an archive, and the manifest in it.
 
 use crate::error::diagnose;
 use crate::faults;
@@ -18,7 +18,7 @@ const VERSION: i32 = 1;
 /// The name under which an archive is attached.
 pub(crate) const SCHEMA: &str = "ic_archive";
 
-/// The place of an archive, which may not be there yet.
+/// The path of an archive, which may not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archive {
     path: PathBuf,
@@ -27,22 +27,22 @@ pub struct Archive {
 /// Whether the rows of an archive are gone from the application's database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArchiveState {
-    /// They are there, as far as the application left them: the rewind did not commit, or was undone where no audit row says so.
+    /// They are there, as far as the application kept them: the rewind did not commit, or was undone without an audit row.
     Unused,
     /// They are gone: the rewind committed.
     Applied,
-    /// They were put back.
+    /// They were restored by an undo.
     Undone,
 }
 
-/// What an archive says of itself.
+/// The description of an archive that is stored in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The rewind that made it.
     pub rewind_id: String,
-    /// The task that was gone back to.
+    /// The task to which the rewind went; `None` for a mark without one.
     pub task_id: Option<String>,
-    /// Rows with more than this were taken; NULL: all rows.
+    /// The order above which rows were removed; NULL: all rows.
     pub order: Scalar,
     /// The values of the anchor's scope columns.
     pub scope: Vec<(String, Scalar)>,
@@ -55,27 +55,27 @@ pub struct Manifest {
 /// The rows of one table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchivedTable {
-    /// Its name.
+    /// The table's name, as it was declared.
     pub name: String,
     /// The columns that were copied.
     pub columns: Vec<String>,
     /// Whether the rowids were copied beside them.
     pub rowid: bool,
-    /// How many rows.
+    /// The number of its rows in the archive.
     pub rows: u64,
     /// The SHA-256 of the text that made the table, and of its triggers', in hex.
     pub schema: String,
-    /// For each of the table's foreign keys, how many of the rows had no parent already then.
+    /// For each of the table's foreign keys, the number of rows that had no parent at that time already.
     pub orphans: Vec<u64>,
 }
 
 impl Archive {
-    /// The archive at `path`. Nothing is looked at.
+    /// The archive at `path`. The file is not opened.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Its file.
+    /// The path of its file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -85,7 +85,7 @@ impl Archive {
         self.path.try_exists().while_doing(|| format!("looking for {}", self.path.display()))
     }
 
-    /// What the archive says of itself.
+    /// Reads the description of the archive.
     ///
     /// Errors: `path_not_found` when there is none, `foreign_database`, `newer_schema`, `corrupt`.
     pub fn manifest(&self) -> Result<Manifest> {
@@ -107,7 +107,7 @@ impl Archive {
                 return Ok((id, version, None));
             }
             let json = connection.query_row("SELECT max(json) FROM manifest", [], |row| row.get(0))?;
-            // Nothing in its place is no JSON either.
+            // A NULL in its place is not JSON either.
             Ok((id, version, Some(json)))
         };
         let damaged = |why: String| Diagnosis::new(Code::Corrupt, format!("{}: {why}.", doing()));
@@ -130,7 +130,7 @@ impl Archive {
         }
     }
 
-    /// Takes the archive away, so that its rewind cannot be undone any more. Not to be there is no error.
+    /// Deletes the archive, so that its rewind cannot be undone any longer. A missing file is no error.
     pub fn remove(&self) -> Result<()> {
         faults::statement("-- removing the archive")?;
         match std::fs::remove_file(&self.path) {
@@ -141,14 +141,14 @@ impl Archive {
         }
     }
 
-    /// The `n`-th place, from 1, where an archive is kept that had to make way for another one.
+    /// The `n`-th path, from 1, for an archive that was replaced by another one.
     pub fn aside(&self, n: usize) -> PathBuf {
         let mut name = self.path.as_os_str().to_owned();
         name.push(format!(".{n}"));
         PathBuf::from(name)
     }
 
-    /// Makes way for another archive and keeps what it holds.
+    /// Renames the archive, so that another one can be written and this one is kept.
     pub(crate) fn set_aside(&self) -> Result<()> {
         let doing = || format!("keeping {}", self.path.display());
         let mut n = 1;
@@ -158,7 +158,7 @@ impl Archive {
         std::fs::rename(&self.path, self.aside(n)).while_doing(doing)
     }
 
-    /// The name under which it is built.
+    /// The path under which it is built.
     pub(super) fn partial(&self) -> PathBuf {
         let mut name = self.path.as_os_str().to_owned();
         name.push(".partial");
@@ -171,7 +171,7 @@ pub(crate) fn rows_table(n: usize) -> String {
     format!("{SCHEMA}.rows_{n}")
 }
 
-/// SHA-256 in hex of what makes a table what it is.
+/// The SHA-256 in hex of a table's own text and that of its triggers.
 pub(crate) fn fingerprint(info: &crate::schema::TableInfo) -> String {
     use sha2::Digest;
     let mut hash = sha2::Sha256::new();

@@ -1,4 +1,4 @@
-//! Making an archive.
+//! Writing an archive.
 
 use std::fs::File;
 use std::panic::resume_unwind;
@@ -18,10 +18,10 @@ use crate::schema::{Column, ForeignKey, Rowid};
 use crate::session::{Session, quote};
 use crate::value::Scalar;
 
-/// Copies the rows that go into a new archive, complete and durable when this returns; an unused one is replaced.
+/// Copies the rows that are to be deleted into a new archive, which is complete and durable when this returns. An unused one is replaced.
 ///
 /// The caller holds the application's write lock and has changed nothing. `manifest` gets the tables.
-/// Errors: nothing is left behind but, after a crash, a file under another name.
+/// Errors: nothing is left behind; only a crash may leave a file under another name.
 pub(crate) fn write(
     archive: &Archive,
     database: &Path,
@@ -34,7 +34,7 @@ pub(crate) fn write(
     let built = build(&partial, database, busy_timeout, plan, line, manifest)
         .and_then(|()| put_in_place(&partial, archive.path()));
     if built.is_err() {
-        // What cannot be removed now is replaced by the next attempt.
+        // A rest that cannot be removed now is replaced by the next attempt.
         let _ = std::fs::remove_file(&partial);
     }
     built
@@ -63,14 +63,13 @@ fn build(
         partial.display()
     ));
     session.attach(partial, SCHEMA)?;
-    // Until it has its own name the file is worth nothing, so it needs no journal.
+    // Before it has its own name the file is worth nothing, so it needs no journal.
     session.batch(&format!(
         "PRAGMA {SCHEMA}.page_size=32768; PRAGMA {SCHEMA}.journal_mode=OFF; PRAGMA {SCHEMA}.synchronous=FULL"
     ))?;
-    // Deferred: the connection of the rewind holds the write lock, and this one only reads the application's
-    // rows.
+    // Deferred: the connection of the rewind holds the write lock, and this one only reads the application's rows.
     session.batch("BEGIN DEFERRED")?;
-    // Both read what nobody can change meanwhile, so they need not wait for each other.
+    // Both read what no other connection can change now, so they run at once.
     let (tables, orphans) = thread::scope(|scope| {
         let orphans = scope.spawn(|| orphans(database, busy_timeout, plan, line));
         let copy = |(n, cut)| copy(&session, plan, cut, line, n);
@@ -98,7 +97,7 @@ fn copy(session: &Session, plan: &Plan, cut: &CutTable, line: &Line, n: usize) -
         Rowid::Hidden(name) => Some(*name),
         _ => None,
     };
-    // Columns without a type keep every storage class as it is.
+    // Columns without a type keep every storage class unchanged.
     let own: Vec<String> = hidden
         .map(|_| "r".to_owned())
         .into_iter()
@@ -133,7 +132,7 @@ fn copy(session: &Session, plan: &Plan, cut: &CutTable, line: &Line, n: usize) -
     })
 }
 
-/// For each table, how many of the rows that go have no parent, by each of its foreign keys.
+/// For each table, the number of rows to be deleted that have no parent, by each of its foreign keys.
 fn orphans(database: &Path, busy_timeout: Duration, plan: &Plan, line: &Line) -> Result<Vec<Vec<u64>>> {
     let session = Session::open(database, busy_timeout)?
         .doing(format!("looking for parents of rows of {}", database.display()));
@@ -159,15 +158,14 @@ fn orphans(database: &Path, busy_timeout: Duration, plan: &Plan, line: &Line) ->
     plan.cuts.iter().map(of_table).collect()
 }
 
-/// The column of an archive that has the values of `column`.
+/// The archive's column with the values of `column`.
 pub(crate) fn archived_column(columns: &[String], column: &str) -> Option<String> {
     columns.iter().position(|c| c.eq_ignore_ascii_case(column)).map(|n| format!("c{n}"))
 }
 
 fn put_in_place(partial: &Path, path: &Path) -> Result<()> {
     let doing = || format!("writing {}", path.display());
-    // Content, then name, then directory, and only then are rows deleted: an archive that has its name is
-    // whole.
+    // Content, then name, then directory, and only then are rows deleted: an archive that has its name is complete.
     faults::statement("-- syncing the archive")?;
     File::open(partial).and_then(|file| file.sync_all()).while_doing(doing)?;
     faults::statement("-- naming the archive")?;

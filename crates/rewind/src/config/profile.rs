@@ -1,4 +1,4 @@
-//! Configurations that are built in.
+//! Layouts of state databases that are built in.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,8 @@ use super::{Anchor, Audit, Follow, Table, Triggers};
 pub enum Profile {
     /// The four tables of seed 002; [`DEVS_SQL`] makes them.
     Devs,
-    /// A `LangGraph` checkpointer (`langgraph-checkpoint-sqlite`): its ids sort by time, its threads are apart. The namespaces
-    /// of a thread are its subgraphs, which go on together with it. Whatever is in `writes` was written after its checkpoint:
+    /// A `LangGraph` checkpointer (`langgraph-checkpoint-sqlite`): its ids sort by time, its threads are scopes. The namespaces of a thread
+    /// are its subgraphs, which advance together with it. Every row in `writes` was written after its checkpoint:
     /// <https://github.com/langchain-ai/langgraph/blob/main/libs/langgraph/langgraph/pregel/_loop.py>, `put_writes`.
     Langgraph,
 }

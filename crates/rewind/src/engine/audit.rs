@@ -1,4 +1,4 @@
-//! The rows that tell the application about rewinds, in its own database.
+//! The rows in the application's own database that tell it about rewinds.
 
 use ic_base::{Code, Diagnosis, Result, Timestamp};
 use serde::Serialize;
@@ -8,12 +8,12 @@ use crate::plan::AuditPlan;
 use crate::session::{Session, quote};
 use crate::value::Scalar;
 
-/// What an audit row tells beside its payload.
+/// The values of an audit row beside its payload.
 pub(super) struct Entry<'a> {
     pub(super) event: &'a str,
     pub(super) rewind_id: &'a str,
     pub(super) task_id: Option<&'a str>,
-    /// The order of the task: its form is the form of the row's own time.
+    /// The order of the task, whose form the row's own time gets.
     pub(super) order: &'a Scalar,
     pub(super) now: Timestamp,
     /// A rowid that was free before anything was deleted.
@@ -24,7 +24,7 @@ pub(super) struct Entry<'a> {
 pub(super) fn free_rowid(session: &Session, audit: &AuditPlan) -> Result<Option<i64>> {
     let Some(rowid) = audit.table.rowid_sql() else { return Ok(None) };
     let table = quote(&audit.table.name);
-    // One of both alone is found at an end of the table; together they would take a look at every row.
+    // `min` or `max` alone is found at an end of the table; together in one query they would read every row.
     let sql =
         format!("SELECT (SELECT min({rowid}) FROM main.{table}), (SELECT max({rowid}) FROM main.{table})");
     let (low, high) = session
@@ -34,8 +34,8 @@ pub(super) fn free_rowid(session: &Session, audit: &AuditPlan) -> Result<Option<
 
 /// Writes an audit row.
 ///
-/// Its rowid is none of those of the rows that were deleted, which `undo` then finds free. Errors: `row_conflict` when the
-/// table demands more than the configuration fills.
+/// Its rowid is none of those of the deleted rows, so `undo` finds those free. Errors: `row_conflict` when the table demands more than the
+/// configuration fills.
 pub(super) fn write(
     session: &Session,
     audit: &AuditPlan,
@@ -72,8 +72,7 @@ pub(super) fn write(
     session.execute(&sql, &values).map(|_| ())
 }
 
-/// `now` in the form of `order`. Where that is no time (a counter, an id), `order` itself: the row then stands beside the
-/// task that was gone back to.
+/// `now` in the form of `order`. Where that is no time (a counter, an id), `order` itself: the row is then beside the task of the rewind.
 fn time_like(order: &Scalar, now: Timestamp) -> Scalar {
     let as_number = |unit: Unit| match unit {
         Unit::Seconds => now.millis() / 1000,
@@ -98,7 +97,7 @@ fn time_like(order: &Scalar, now: Timestamp) -> Scalar {
     }
 }
 
-/// `now` as an ISO 8601 time with the separators and the digits of `like`; `None` if `like` is none, or not in UTC.
+/// `now` as an ISO 8601 time with the separators and digits of `like`; `None` if `like` is no such time, or not in UTC.
 fn iso_like(like: &str, now: Timestamp) -> Option<String> {
     let utc = now.to_string();
     let shape: String = like.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();

@@ -1,4 +1,4 @@
-//! The rewind itself.
+//! Removing rows: the rewind itself.
 
 use ic_base::{Code, Diagnosis, Result};
 
@@ -35,6 +35,7 @@ impl RelationalRollbackEngine {
     ) -> Result<RollbackResult> {
         let session = &self.session;
         let (catalog, plan) = self.plan()?;
+        // Read again inside of the transaction: the application may have changed schema or rows since the preview.
         let moment = moment(&plan)?;
         for cut in &plan.cuts {
             order::check(session, cut, &moment.line)?;
@@ -52,15 +53,14 @@ impl RelationalRollbackEngine {
         };
         let timeout = self.options.busy_timeout;
         archive::write(archive, session.path(), timeout, &plan, &moment.line, &mut manifest)?;
-        // Only after the archive is durable: from here on it is the only copy of these rows.
+        // Deleted only after the archive is durable: from here on it is the only copy of these rows.
         let deleted = self.delete(&plan, &moment.line, &manifest)?;
         for ((table, rows), (_, gone)) in before.iter().zip(deleted.iter()) {
             if count_rows(session, table)? != rows - gone {
                 return Err(unexpected(table, "Triggers changed the number of rows"));
             }
         }
-        // Within the transaction and after the deletes: a row that would lose its parent rolls all of it
-        // back.
+        // Checked within the transaction and after the deletes: a row that would lose its parent rolls all of it back.
         references::check_survivors(session, &plan, &catalog, archive, &manifest)?;
         let result = RollbackResult {
             rewind_id: rewind.id.to_owned(),
@@ -82,7 +82,7 @@ impl RelationalRollbackEngine {
         Ok(result)
     }
 
-    /// Deletes what was archived; that many rows of each table, or it fails.
+    /// Deletes the rows that were archived. Fails unless the number for each table is the same.
     fn delete(&self, plan: &Plan, line: &Line, manifest: &Manifest) -> Result<RowCounts> {
         let mut counts = RowCounts::default();
         for (cut, archived) in plan.cuts.iter().zip(&manifest.tables) {
@@ -97,7 +97,7 @@ impl RelationalRollbackEngine {
         Ok(counts)
     }
 
-    /// What triggers do is only seen by counting all rows; without triggers there is nothing to see.
+    /// The numbers of all rows, if triggers may fire: only they show what triggers did. Empty without triggers.
     fn row_counts_if_triggers_fire(&self, plan: &Plan) -> Result<RowCounts> {
         let mut counts = RowCounts::default();
         if plan.cuts.iter().any(|cut| cut.fires) {
@@ -115,7 +115,7 @@ impl RelationalRollbackEngine {
         }
         let manifest = archive.manifest()?;
         if manifest.rewind_id == rewind.id && self.archive_state(archive)? == ArchiveState::Unused {
-            // It may be the only copy of rows that are not as they were.
+            // It may be the only copy of rows whose values have changed since.
             return if self.is_all_there(archive)? { Ok(()) } else { archive.set_aside() };
         }
         Err(Diagnosis::new(
@@ -129,7 +129,7 @@ impl RelationalRollbackEngine {
         .hint("give each rewind an archive of its own"))
     }
 
-    /// After a failure: an archive that nothing was taken away by is only in the way. In doubt it stays.
+    /// Removes an archive after a failure, if all of its rows are still in the database. In doubt it stays.
     fn discard_if_unused(&self, archive: &Archive, rewind: &Rewind<'_>) {
         let is_own = archive.manifest().is_ok_and(|manifest| manifest.rewind_id == rewind.id);
         if is_own

@@ -1,6 +1,6 @@
-//! Moments that have no task of their own: where the tables were when somebody asked.
+//! Moments without a task of their own: the position of the tables when it was recorded.
 //!
-//! Rows of other tables may be newer than the last task and were there all the same: the mark lies behind them, too.
+//! Rows of other tables may be newer than the last task and existed anyway, so the mark is behind them too.
 
 use ic_base::{Code, Diagnosis, Result};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::plan::{Bound, CutOrder, CutTable, Line, Plan};
 use crate::session::quote;
 use crate::value::Scalar;
 
-/// The last task, and the newest row, of every scope at one moment. It can be kept as JSON.
+/// The last task, and the newest row, of every scope at one moment. A mark is stored as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
     /// One for each scope that had rows; without scope columns at most one.
@@ -34,7 +34,7 @@ pub struct ScopeMark {
 impl RelationalRollbackEngine {
     /// The greatest order and the last task's key in every scope. Nothing is changed.
     ///
-    /// Errors: `no_order` when the greatest is nothing that can be compared.
+    /// Errors: `no_order` when the greatest order cannot be compared with others.
     pub fn mark(&self) -> Result<Mark> {
         self.session.reading(|| {
             let (_, plan) = self.plan()?;
@@ -44,7 +44,7 @@ impl RelationalRollbackEngine {
             let selected: String = scope.iter().map(|c| format!(", {c}")).collect();
             let grouped =
                 if scope.is_empty() { String::new() } else { format!(" GROUP BY {}", scope.join(", ")) };
-            // SQLite takes the other columns from the row that has the maximum.
+            // SQLite takes the other columns from the row with the maximum.
             let sql = format!(
                 "SELECT max({order}), {key}, count(*){selected} FROM main.{table}{grouped} HAVING count(*) > 0"
             );
@@ -65,8 +65,8 @@ impl RelationalRollbackEngine {
         })
     }
 
-    /// The greatest order of a table in every scope; none of the anchor, or of a table without an order of its own. Audit rows do not
-    /// count.
+    /// The greatest order of a table in every scope; none for the anchor, or for a table without an order of its own. Audit rows are left
+    /// out.
     fn newest_rows(&self, plan: &Plan, cut: &CutTable) -> Result<Vec<(Vec<Named>, Scalar)>> {
         let CutOrder::Column(order) = &cut.order else { return Ok(Vec::new()) };
         if cut.info.name == plan.anchor.table && *order == plan.anchor.order && cut.exempt.is_none() {
@@ -90,12 +90,12 @@ impl RelationalRollbackEngine {
         })
     }
 
-    /// What [`rollback_to_mark`](Self::rollback_to_mark) would take away now. Nothing is changed.
+    /// What [`rollback_to_mark`](Self::rollback_to_mark) would remove now. Nothing is changed.
     pub fn get_mark_snapshot(&self, mark: &Mark, scope: &[(String, Scalar)]) -> Result<RollbackSnapshot> {
         self.preview(true, |plan| self.moment_of_mark(plan, mark, scope))
     }
 
-    /// Takes the tables back to a mark, as [`rollback_to_task`](Self::rollback_to_task) does to a task.
+    /// Rewinds the tables to a mark, as [`rollback_to_task`](Self::rollback_to_task) does to a task.
     ///
     /// `scope` gives every scope column of the anchor; it is empty when there is none. A scope that had no task when
     /// the mark was made loses all of its rows. Errors: also `invalid_value` for another scope.
@@ -111,7 +111,8 @@ impl RelationalRollbackEngine {
 }
 
 impl RelationalRollbackEngine {
-    /// A mark has the greatest id, which says nothing of a checkpoint that its id sorts below.
+    /// Refuses threads whose ids do not sort as their parents do: a mark has only the greatest id, which says nothing about a checkpoint
+    /// whose id sorts below it.
     fn moment_of_mark(&self, plan: &Plan, mark: &Mark, scope: &[Named]) -> Result<Moment> {
         let moment = moment_of_mark(plan, mark, scope)?;
         match Lineage::of(&self.session, &self.target, &moment.line.scope)? {
@@ -125,8 +126,7 @@ impl RelationalRollbackEngine {
     }
 }
 
-/// Moves the mark of a scope behind a row that was there. A row that nothing can be compared with is left to the rewind, which
-/// names it.
+/// Moves the mark of a scope behind a row that existed. A row that cannot be compared is left to the rewind, which names it.
 fn move_behind(scopes: &mut Vec<ScopeMark>, scope: Vec<Named>, newest: Scalar) {
     match scopes.iter_mut().find(|mark| mark.scope == scope) {
         Some(mark) if is_after(&newest, &mark.order) => mark.order = newest,

@@ -1,4 +1,4 @@
-//! An engine that is open, the moments that it goes back to, and what that takes away.
+//! An open engine, the moments to which it rewinds, and the numbers of rows that it removes.
 
 use crate::config::Target;
 use crate::order;
@@ -9,10 +9,10 @@ use ic_base::{Code, Diagnosis, Result, Timestamp};
 use serde::Serialize;
 use std::time::Duration;
 
-/// How the application's database is used.
+/// How the engine waits for the application.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// How long to wait for the application before giving up with `busy`.
+    /// How long to wait for the application before the error `busy`.
     pub busy_timeout: Duration,
 }
 
@@ -22,40 +22,40 @@ impl Default for Options {
     }
 }
 
-/// What names a rewind and says when it is.
+/// The identity and the time of a rewind.
 #[derive(Debug, Clone, Copy)]
 pub struct Rewind<'a> {
-    /// Its id.
+    /// The id that the archive and the audit name it by.
     pub id: &'a str,
-    /// The time now.
+    /// The time of the call, for archive and audit.
     pub now: Timestamp,
 }
 
-/// What a rewind would take away. It removes rows; it does not restore rows that were updated since.
+/// What a rewind would remove. It does not restore rows that were updated since.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RollbackSnapshot {
     /// The task; `None` for a mark that was made before there was one.
     pub task_id: Option<String>,
-    /// The task's order, as it is stored; NULL when everything goes.
+    /// The task's order, as the database has it; NULL when everything is removed.
     pub snapshot_created_at: Scalar,
-    /// The rows that would go, in the order in which the tables are cut.
+    /// The numbers of rows to be removed, in the order in which the tables are cut.
     pub affected_row_counts: RowCounts,
 }
 
-/// What a rewind took away.
+/// What a rewind removed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RollbackResult {
-    /// The rewind.
+    /// The id of the rewind.
     pub rewind_id: String,
     /// The task; `None` for a mark that was made before there was one.
     pub task_id: Option<String>,
-    /// The task's order, as it is stored; NULL when everything went.
+    /// The task's order, as the database has it; NULL when everything was removed.
     pub snapshot_created_at: Scalar,
-    /// The rows that went, in the order in which the tables were cut.
+    /// The numbers of removed rows, in the order in which the tables were cut.
     pub deleted_row_counts: RowCounts,
 }
 
-/// Takes an application's SQLite tables back to a task (seed 002).
+/// Rewinds an application's SQLite tables to a task (seed 002).
 ///
 /// The configuration is checked against the database when it is opened, and again in every operation.
 pub struct RelationalRollbackEngine {
@@ -64,7 +64,7 @@ pub struct RelationalRollbackEngine {
     pub(super) options: Options,
 }
 
-/// A place in time, found in the database.
+/// A moment that was found in the database.
 pub(super) struct Moment {
     pub(super) task_id: Option<String>,
     pub(super) line: Line,
@@ -79,13 +79,13 @@ impl Moment {
     }
 }
 
-/// How many rows a table has.
+/// The number of rows in a table.
 pub(super) fn count_rows(session: &Session, table: &str) -> Result<u64> {
     let sql = format!("SELECT count(*) FROM main.{}", quote(table));
     session.query_one(&sql, &[], |row| row.get::<_, i64>(0)).map(order::unsigned)
 }
 
-/// Something happened to rows that nobody asked for.
+/// The error for a change of rows that no statement of the rewind made.
 pub(super) fn unexpected(table: &str, what: &str) -> Diagnosis {
     Diagnosis::new(Code::RowConflict, format!("{what} in {table}; nothing was changed."))
         .hint(
@@ -94,7 +94,7 @@ pub(super) fn unexpected(table: &str, what: &str) -> Diagnosis {
         .detail("table", table)
 }
 
-/// A value that comes from a column named so.
+/// A value with the name of its column.
 pub(super) type Named = (String, Scalar);
 
 pub(super) fn is_empty(named: &[Named]) -> bool {

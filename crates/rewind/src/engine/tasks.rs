@@ -13,15 +13,15 @@ use crate::plan::Plan;
 use crate::session::{Session, quote};
 use crate::value::Scalar;
 
-/// So much of a checkpoint is read to find its time.
+/// The number of bytes of a checkpoint that are read to find its time.
 const BEGINNING: usize = 4096;
 
-/// A task that can be gone back to.
+/// A task to which can be rewound.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Task {
-    /// Its key, as text.
+    /// The key of its row, as text.
     pub task_id: String,
-    /// Its order, as it is stored.
+    /// The order of its row, as the database has it.
     pub created_at: Scalar,
     /// Its git commit, if the configuration names the column and it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,12 +29,12 @@ pub struct Task {
     /// The values of the scope columns.
     #[serde(skip_serializing_if = "is_empty")]
     pub scope: Vec<Named>,
-    /// What its checkpointer says of it, in the database of one.
+    /// The checkpointer's description of it; `None` in the database of another program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub described: Option<Described>,
 }
 
-/// A task as it is asked for: by its key, and by its scope where the key is not enough.
+/// A reference to a task: its key, and its scope where the key is not enough.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRef {
     pub(super) id: String,
@@ -42,19 +42,19 @@ pub struct TaskRef {
 }
 
 impl TaskRef {
-    /// The task with this key: a text or a number as it is shown, or a BLOB as `x'…'`.
+    /// The task with this key: a text or a number as displayed, or a BLOB as `x'…'`.
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into(), scope: Vec::new() }
     }
 
-    /// The same within a scope: `column` has this value.
+    /// The same task, only in the scope whose `column` has this value.
     #[must_use]
     pub fn in_scope(mut self, column: &str, value: impl Into<Scalar>) -> Self {
         self.scope.push((column.to_owned(), value.into()));
         self
     }
 
-    /// What the key may be in the database.
+    /// The values that the key may have in the database.
     fn keys(&self) -> Vec<Scalar> {
         let mut keys = vec![Scalar::Text(self.id.clone())];
         let number = self.id.parse::<i64>().ok().filter(|number| number.to_string() == self.id);
@@ -83,7 +83,7 @@ fn select(plan: &Plan) -> String {
         anchor.commit.as_ref().map_or_else(|| "NULL".to_owned(), |column| format!("t.{}", quote(column)));
     let scope: String = anchor.scope.iter().map(|column| format!(", t.{}", quote(column))).collect();
     let (key, order, table) = (quote(&anchor.key), quote(&anchor.order), quote(&anchor.table));
-    // The time stands in the first bytes of a checkpoint, which may be large.
+    // The time is in the first bytes of a checkpoint, which may be large.
     let described = if plan.is_described {
         format!(", t.type, substr(t.checkpoint, 1, {BEGINNING}), t.metadata, t.checkpoint_ns")
     } else {
@@ -108,7 +108,7 @@ fn from_row(plan: &Plan, row: &Row<'_>) -> rusqlite::Result<Task> {
     })
 }
 
-/// What the columns from this one on say of a checkpoint.
+/// The description of a checkpoint, from the columns that begin with this one.
 fn described(row: &Row<'_>, first: usize) -> rusqlite::Result<Described> {
     let bytes = |n: usize| {
         Ok::<_, rusqlite::Error>(match row.get_ref(first + n)? {
@@ -126,14 +126,13 @@ pub(super) fn all(session: &Session, plan: &Plan) -> Result<Vec<Task>> {
     session.query_all(&sql, &[], |row| from_row(plan, row))
 }
 
-/// Tasks that something can be compared with, newest first, at most `limit`; with `scope`, those alone whose first scope column has
-/// this value.
+/// Tasks whose order can be compared, newest first, at most `limit`; with `scope` only those whose first scope column has this value.
 ///
 /// Errors: `invalid_value` for a scope where the anchor has no scope column.
 pub(super) fn newest(session: &Session, plan: &Plan, scope: Option<&str>, limit: u32) -> Result<Vec<Task>> {
     let anchor = &plan.anchor;
     let (order, key) = (quote(&anchor.order), quote(&anchor.key));
-    // The database leaves out what `order::check_target` refuses, because the limit counts only tasks that are shown.
+    // The database leaves out what `order::check_target` refuses, because the limit must count only tasks that are shown.
     let mut sql = format!(
         "{} WHERE typeof(t.{order}) IN ('integer', 'real', 'text') AND t.{order} NOT IN (9e999, -9e999)",
         select(plan)
@@ -158,7 +157,7 @@ pub(super) fn newest(session: &Session, plan: &Plan, scope: Option<&str>, limit:
 /// SQL: the scope column of `t` has the `value`, which is parameter `n`.
 fn is_in_scope(column: &str, value: &Scalar, n: usize) -> String {
     let column = quote(column);
-    // Where the column has no type, a number that was typed as text is a number all the same.
+    // In a column without a type, a number that was typed as text may be stored as a number.
     let or_number = match value {
         Scalar::Text(text) if text.parse().is_ok_and(|number: i64| number.to_string() == *text) => {
             format!(" OR t.{column} IS CAST(?{n} AS INTEGER)")

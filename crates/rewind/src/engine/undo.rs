@@ -1,4 +1,4 @@
-//! Putting back what a rewind took away.
+//! Restoring what a rewind removed.
 
 use ic_base::{Code, Diagnosis, Result, Timestamp};
 use serde::Serialize;
@@ -19,36 +19,37 @@ use crate::schema::{Catalog, Rowid, TableInfo, module};
 use crate::session::{Session, quote};
 use crate::value::{RowCounts, Scalar};
 
-/// The result of an undo, or of a look at one.
+/// The result of an undo, or of its preview.
 pub type UndoResult<T> = std::result::Result<T, UndoError>;
 
-/// What an undo put back.
+/// What an undo restored.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UndoReport {
     /// The rewind that was undone.
     pub rewind_id: String,
-    /// The task that it had gone back to.
+    /// The task to which that rewind went.
     pub task_id: Option<String>,
-    /// The rows that were put back, in the order in which it was done.
+    /// The numbers of restored rows, in the order of restoring.
     pub restored_row_counts: RowCounts,
 }
 
 impl RelationalRollbackEngine {
-    /// Puts the rows of `archive` back exactly as they were, in one transaction. The archive stays.
+    /// Restores the rows of `archive` exactly, in one transaction. The archive stays.
     ///
-    /// Errors: [`UndoError::AllThere`] (`nothing_to_undo`) when they are there; `row_conflict`, which names what stands in the way, when a table has another
-    /// schema now, rows with the same keys were written since, or a row's parent is gone; `path_not_found`, `corrupt`. After any
-    /// error the database is as it was.
+    /// Errors: [`UndoError::AllThere`] (`nothing_to_undo`) when they are there already; `row_conflict`, naming rows, when a table has
+    /// another schema now, rows with the same keys were written since, or a row's parent is gone; `path_not_found`, `corrupt`. After any
+    /// error the database is unchanged.
     pub fn undo(&mut self, archive: &Archive, now: Timestamp) -> UndoResult<UndoReport> {
         let manifest = archive.manifest()?;
         let session = Session::open(&self.target.database, self.options.busy_timeout)?;
         session.attach(archive.path(), SCHEMA)?;
-        // What was in the table once may come back, whatever a constraint that was added since says.
+        // Rows that were in the table once may return, whatever a constraint says that was added since.
         session.batch("PRAGMA ignore_check_constraints=ON")?;
         session.writing(|| {
             let catalog = Catalog::read(&session)?;
             let plan = Plan::new(&self.target, &catalog)?;
             let tables = fitting_tables(&session, &plan, &catalog, &manifest)?;
+            // Parents first, in reverse of the order in which rows were removed.
             for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate().rev() {
                 put_back(&session, info, table, n)?;
             }
@@ -76,8 +77,8 @@ impl RelationalRollbackEngine {
 
     /// What [`undo`](Self::undo) would do now. Nothing is locked or changed.
     ///
-    /// Errors: those of `undo`, but for what the application's triggers and its constraints over expressions do: only `undo` runs into
-    /// them.
+    /// Errors: those of `undo`, except what the application's triggers and its constraints over expressions refuse: only `undo` meets
+    /// those.
     pub fn preview_undo(&self, archive: &Archive) -> UndoResult<UndoReport> {
         self.beside(archive, |session, catalog, manifest| {
             let plan = Plan::new(&self.target, catalog)?;
@@ -104,7 +105,7 @@ impl UndoReport {
     }
 }
 
-/// The tables of the archive as they are now, when its rows are gone from them and fit into them. Errors: [`UndoError::AllThere`], `row_conflict`.
+/// The tables of the archive, when its rows are gone from them and still fit. Errors: [`UndoError::AllThere`], `row_conflict`.
 fn fitting_tables<'a>(
     session: &Session,
     plan: &Plan,
@@ -140,7 +141,7 @@ fn require_whole(session: &Session, manifest: &Manifest) -> Result<()> {
     Ok(())
 }
 
-/// The tables of the archive as they are now. Errors: `row_conflict` when one is not what it was.
+/// The tables of the archive as the database has them now. Errors: `row_conflict` when the schema of one changed.
 fn same_tables<'a>(plan: &Plan, catalog: &'a Catalog, manifest: &Manifest) -> Result<Vec<&'a TableInfo>> {
     let mut tables = Vec::new();
     for table in &manifest.tables {
@@ -161,7 +162,7 @@ fn same_tables<'a>(plan: &Plan, catalog: &'a Catalog, manifest: &Manifest) -> Re
     Ok(tables)
 }
 
-/// Whether nothing is left to be put back.
+/// Whether all rows are in the tables already.
 fn is_there(
     session: &Session,
     plan: &Plan,
@@ -173,7 +174,7 @@ fn is_there(
         match is_applied(session, plan, catalog, manifest)? {
             ArchiveState::Applied => return Ok(false),
             ArchiveState::Undone => return Ok(true),
-            // The audit may have been cleared; then the rows tell.
+            // The audit may have been cleared; then the rows decide.
             ArchiveState::Unused => {}
         }
     }
@@ -228,11 +229,11 @@ fn put_back(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize
     });
     let own: Vec<String> = own.collect();
     let (theirs, own, rows, name) = (theirs.join(", "), own.join(", "), rows_table(n), quote(&info.name));
-    // `OR ABORT` stands above what the schema says about conflicts, which may be to replace rows.
+    // `OR ABORT` overrides what the schema says about conflicts, which may be to replace rows.
     let insert = format!("INSERT OR ABORT INTO main.{name}");
     let restored = match &info.rowid {
         Rowid::Hidden(rowid) => {
-            // New rows of the application may have these rowids; rows with a key can do with others.
+            // New rows of the application may have taken these rowids; rows with a key can get others.
             let taken = format!("SELECT r FROM {rows} WHERE r IN (SELECT {rowid} FROM main.{name})");
             let taken = session.query_all(&taken, &[], |row| row.get::<_, i64>(0))?;
             let exact = format!(
@@ -254,8 +255,8 @@ fn put_back(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize
     Err(unexpected(&info.name, &format!("{} rows are archived but {restored} came back", table.rows)))
 }
 
-/// Errors: `row_conflict` when rows came back whose parents were deleted since. `to_come`: the archived tables whose rows are still to come
-/// back.
+/// Errors: `row_conflict` when rows were restored whose parents were deleted since. `to_come`: the archived tables whose rows are still to
+/// be restored.
 fn refuse_lost_parents(
     session: &Session,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! Tables whose rows have no time of their own, but belong to rows that have.
+//! Tables whose rows have no time of their own, but belong to rows that have one.
 
 use crate::config::{Follow, Table};
 use crate::schema::{Catalog, ForeignKey, TableInfo, TableKind, module};
@@ -28,8 +28,7 @@ pub(super) fn add(catalog: &Catalog, chosen: &mut Vec<Table>) {
     }
 }
 
-/// Adds the tables of vectors and of words whose key is, by all appearances, that of one chosen table; notes say so, and name the
-/// others.
+/// Adds the tables of vectors and of words whose key appears to be that of exactly one chosen table. Notes tell that, and name the others.
 pub(super) fn add_virtual(catalog: &Catalog, chosen: &mut Vec<Table>, notes: &mut Vec<String>) {
     let parents: Vec<&TableInfo> = chosen.iter().filter_map(|table| catalog.table(&table.name)).collect();
     let mut found = Vec::new();
@@ -59,7 +58,7 @@ pub(super) fn add_virtual(catalog: &Catalog, chosen: &mut Vec<Table>, notes: &mu
     chosen.extend(found);
 }
 
-/// The column here and the key there, if the names say that rows of `parent` are in `info`.
+/// The column here and the key there, if the names suggest that rows of `parent` are in `info`.
 fn pair(info: &TableInfo, parent: &TableInfo) -> Option<(String, String)> {
     let lower = |text: &str| text.to_ascii_lowercase();
     let own = info.columns.iter().find(|column| column.key_place > 0).map_or("rowid", |column| &column.name);

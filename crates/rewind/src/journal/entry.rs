@@ -1,4 +1,4 @@
-//! An entry of the journal.
+//! A row of the table `rewinds`.
 
 use crate::archive::Manifest;
 use crate::config::Target;
@@ -13,11 +13,11 @@ ic_base::words! {
     /// How far a rewind came: git, then the database, then vectors.
     #[derive(PartialOrd, Ord)]
     pub enum Stage {
-        /// Nothing is done.
+        /// No stage is done.
         Planned = "planned",
         /// The tree is at the task's commit.
         GitDone = "git_done",
-        /// The rows are gone; without a git stage this follows on `planned`.
+        /// The rows are deleted; without a git stage this follows `planned`.
         DbDone = "db_done",
         /// Vectors are pruned, or there are none.
         VectorDone = "vector_done",
@@ -25,7 +25,7 @@ ic_base::words! {
 }
 
 ic_base::words! {
-    /// What became of a rewind.
+    /// The outcome of a rewind so far.
     pub enum Status {
         /// Every stage is done.
         Done = "done",
@@ -33,12 +33,12 @@ ic_base::words! {
         Stopped = "stopped",
         /// A process works on it, or died while it did.
         InProgress = "in_progress",
-        /// Its rows are back, or were never gone.
+        /// Its rows are restored, or were never deleted.
         Undone = "undone",
     }
 }
 
-/// What a rewind acts on: the configuration as it was when it began.
+/// The configuration with which a rewind began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
     /// The state database and what is rolled back there.
@@ -47,25 +47,25 @@ pub struct Setup {
     pub vectors: Option<Vec<String>>,
 }
 
-/// What was deleted, or where the line is before anything was.
+/// What was deleted, or only the order of the target before anything was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deleted {
-    /// The task's order.
+    /// The order of the target task.
     pub snapshot_created_at: Scalar,
-    /// The rows that went, by table in the order in which they were cut; `None` until they are gone.
+    /// The numbers of deleted rows, by table in the order in which they were cut; `None` before that.
     pub rows: Option<Vec<(String, u64)>>,
 }
 
-/// Why a stage failed.
+/// The failure of a stage, in the form that the ledger stores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The error's code.
+    /// The code of the error.
     pub code: String,
-    /// The error's message.
+    /// The message of the error.
     pub message: String,
 }
 
-/// What was checked out before git moved.
+/// The state of HEAD before git moved it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Left {
     /// The branch, without `refs/heads/`; `None`: HEAD was detached.
@@ -76,44 +76,44 @@ pub struct Left {
     pub kept_ref: Option<Vec<u8>>,
 }
 
-/// A rewind that was begun.
+/// A row of the journal: a rewind that was begun.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Its id.
+    /// Names it in commands and events.
     pub id: RewindId,
     /// The event that recorded it.
     pub seq: Seq,
     /// The working tree that git moves.
     pub root: PathBuf,
-    /// The application's database.
+    /// The file of the application's database.
     pub database: PathBuf,
-    /// The task that is gone back to.
+    /// The task to which it goes.
     pub task_id: String,
-    /// The task's scope.
+    /// The values of the task's scope columns.
     pub scope: Vec<(String, Scalar)>,
-    /// The configuration as it was.
+    /// The configuration with which it began.
     pub setup: Setup,
     /// The commit that the tree goes to; `None`: the tree stays.
     pub git_commit: Option<String>,
-    /// Whether local changes are no hindrance.
+    /// Whether local changes are allowed.
     pub is_forced: bool,
     /// How far it came.
     pub stage: Stage,
-    /// What became of it.
+    /// Whether it runs, stopped, is done or was undone.
     pub status: Status,
-    /// The tree before git moved it; `None`: it was not moved.
+    /// The checkpoint of the tree before git moved it; `None`: it was not moved.
     pub safety_id: Option<CheckpointId>,
-    /// What was checked out before.
+    /// The state of HEAD before git moved it.
     pub left: Left,
-    /// Where the deleted rows are.
+    /// The file with the deleted rows.
     pub archive: PathBuf,
-    /// The process of the command for vectors, while it runs; JSON.
+    /// The process of the command for vectors, while it runs, as JSON.
     pub child: Option<String>,
-    /// What was deleted.
+    /// The numbers of deleted rows, and the order of the target.
     pub deleted: Deleted,
-    /// Why it stopped.
+    /// The failure because of which it stopped.
     pub error: Option<Failure>,
-    /// When it was begun.
+    /// When its row was written.
     pub created_at: Timestamp,
 }
 
@@ -150,18 +150,19 @@ impl Entry {
         })
     }
 
-    /// The task that is gone back to, as the engine asks for it.
+    /// The task, in the form in which the engine takes it.
     pub fn task_ref(&self) -> TaskRef {
         let task = TaskRef::new(self.task_id.as_str());
         self.scope.iter().fold(task, |task, (column, value)| task.in_scope(column, value.clone()))
     }
 
-    /// The archive, if the rewind made one and it is still there.
+    /// The archive, if the rewind made one and the file still exists.
     pub fn kept_archive(&self) -> Option<&Path> {
         Some(self.archive.as_path()).filter(|archive| archive.exists())
     }
 
-    /// Whether its rows went and are no longer kept: it cannot be undone. Where not even the directory is, nobody gave them up.
+    /// Whether its rows were deleted and its archive removed, so that it cannot be undone. `false` where the whole directory is missing:
+    /// then no prune removed it.
     pub fn is_given_up(&self) -> bool {
         let is_gone = self.archive.parent().is_some_and(Path::exists) && self.kept_archive().is_none();
         self.stage >= Stage::DbDone && self.status != Status::Undone && is_gone
@@ -172,7 +173,7 @@ impl Entry {
         self.stage != Stage::Planned || self.safety_id.is_some() || self.status == Status::InProgress
     }
 
-    /// Whether a stage is still to be done.
+    /// Whether a stage is left, or was in progress when its process died.
     pub fn is_unfinished(&self) -> bool {
         matches!(self.status, Status::InProgress | Status::Stopped)
     }

@@ -1,23 +1,23 @@
-//! How far a rewind is and what became of it, and what may follow: pure.
+//! How far a rewind is, its outcome, and what may follow: pure.
 
 use ic_base::{Code, Diagnosis, Result};
 
 use super::entry::{Stage, Status};
 
-/// What happens to a rewind once it is planned.
+/// An event in the life of a rewind that is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Happening {
     /// The tree is at the task's commit.
     GitIsDone,
-    /// The rows are gone.
+    /// The rows are deleted.
     DbIsDone,
     /// Vectors are pruned, or there are none.
     Ends,
-    /// A stage failed.
+    /// A stage failed; the error is recorded.
     Stops,
-    /// A process takes it up again.
+    /// Another process resumes it.
     Resumes,
-    /// Its rows are back, or were never gone.
+    /// Its rows are restored, or were never deleted.
     IsUndone,
 }
 
@@ -34,20 +34,20 @@ impl Happening {
     }
 }
 
-/// What follows. Errors: `internal` for a pair that no caller may bring about; then nothing is to be written.
+/// The state that follows. Errors: `internal` for a pair that no caller may cause; then nothing is to be written.
 pub(super) fn next((stage, status): (Stage, Status), happening: Happening) -> Result<(Stage, Status)> {
     use {Happening as H, Stage as G, Status as S};
     match (stage, status, happening) {
         (G::Planned, S::InProgress, H::GitIsDone) => Ok((G::GitDone, S::InProgress)),
-        // A rewind that leaves the tree as it is has no stage of git.
+        // A rewind that does not move the tree has no stage of git.
         (G::Planned | G::GitDone, S::InProgress, H::DbIsDone) => Ok((G::DbDone, S::InProgress)),
         (G::DbDone, S::InProgress, H::Ends) => Ok((G::VectorDone, S::Done)),
         (G::Planned | G::GitDone | G::DbDone, S::InProgress, H::Stops) => Ok((stage, S::Stopped)),
-        // A process may have died in the middle of a stage: then nobody recorded that it stopped.
+        // A process may have died in the middle of a stage; then no stop is on record.
         (G::Planned | G::GitDone | G::DbDone, S::InProgress | S::Stopped, H::Resumes) => {
             Ok((stage, S::InProgress))
         }
-        // The stage stays: it says what there was to restore.
+        // The stage stays: it tells what there was to restore.
         (_, S::InProgress | S::Stopped | S::Done, H::IsUndone) => Ok((stage, S::Undone)),
         (_, S::Stopped, H::GitIsDone | H::DbIsDone | H::Ends | H::Stops)
         | (_, S::Done, H::GitIsDone | H::DbIsDone | H::Ends | H::Stops | H::Resumes)

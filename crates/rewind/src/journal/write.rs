@@ -1,4 +1,4 @@
-//! Writing the journal: each step with its event.
+//! Writing the journal: each change with its event.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,22 @@ use super::entry::{Deleted, Entry, Failure, Left, Setup, Stage, Status};
 use super::state::{Happening, next};
 use crate::engine::Task;
 
-/// What a new rewind is made of.
+/// The values of a new row.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRewind<'a> {
-    /// Its id.
+    /// Made by the caller, which names the archive by it.
     pub id: &'a RewindId,
     /// The working tree that git moves.
     pub root: &'a Path,
-    /// The configuration.
+    /// The configuration, which is stored with the row.
     pub setup: &'a Setup,
-    /// The task that is gone back to.
+    /// The task to which it goes.
     pub task: &'a Task,
     /// The commit that the tree goes to; `None`: the tree stays.
     pub git_commit: Option<&'a str>,
-    /// Whether local changes are no hindrance.
+    /// Whether local changes are allowed.
     pub is_forced: bool,
-    /// Where the deleted rows will be.
+    /// The file for the deleted rows.
     pub archive: &'a Path,
 }
 
@@ -44,7 +44,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewRewind<'_>) -> Resul
         ..about(EventType::RewindBegun, new.id)
     };
     let seq = ic_events::append(tx, now, &event)?;
-    // The database's own column has its exact bytes; JSON may not be able to.
+    // JSON cannot hold every path; the database's own column has its exact bytes.
     let mut setup = new.setup.clone();
     setup.target.database = PathBuf::new();
     let deleted = Deleted { snapshot_created_at: new.task.created_at.clone(), rows: None };
@@ -70,7 +70,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewRewind<'_>) -> Resul
     )
 }
 
-/// Records what git leaves, before it moves. A safety checkpoint that was recorded first stays the one that is named.
+/// Records what git is about to leave, before it moves. A safety checkpoint that was recorded first keeps its place.
 pub fn leave(
     tx: &Transaction<'_>,
     now: Timestamp,
@@ -102,7 +102,7 @@ pub fn git_done(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<(
     follow(tx, now, &entry.id, Happening::GitIsDone)
 }
 
-/// Records that the rows are gone, with its event.
+/// Records that the rows are deleted, with its event.
 pub fn db_done(tx: &Transaction<'_>, now: Timestamp, entry: &Entry, deleted: &Deleted) -> Result<()> {
     let counts = deleted.rows.iter().flatten();
     let counts: serde_json::Map<String, Value> =
@@ -152,12 +152,12 @@ pub fn stop(tx: &Transaction<'_>, now: Timestamp, entry: &Entry, error: &Failure
     )
 }
 
-/// Records that somebody goes on with a rewind.
+/// Records that another process resumes a rewind.
 pub fn reopen(tx: &Transaction<'_>, now: Timestamp, id: &RewindId) -> Result<()> {
     follow(tx, now, id, Happening::Resumes)
 }
 
-/// Records that the rows are back, with its event.
+/// Records that the rows are restored, with its event.
 pub fn undone(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<()> {
     let event = NewEvent {
         from: Some(entry.status.as_str()),
@@ -168,13 +168,13 @@ pub fn undone(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<()>
     follow(tx, now, &entry.id, Happening::IsUndone)
 }
 
-/// Takes out why a rewind stopped: the event that said so was redacted.
+/// Removes the reason for which a rewind stopped: the event with that reason was redacted.
 pub fn redact(tx: &Transaction<'_>, id: &RewindId) -> Result<()> {
     tx.execute("UPDATE rewinds SET error = NULL WHERE id = $1", &[&id.as_str()]).map(|_| ())
 }
 
-/// Writes the state that follows on the one in the row: a caller's copy may be older than this transaction. Errors: `internal` if
-/// none does.
+/// Writes the state that follows the one in the row: a caller's copy may be older than this transaction. Errors: `internal` if no state
+/// follows.
 fn follow(tx: &Transaction<'_>, now: Timestamp, id: &RewindId, happening: Happening) -> Result<()> {
     let entry = super::get(tx, id)?;
     let (stage, status): (Stage, Status) = next((entry.stage, entry.status), happening)?;

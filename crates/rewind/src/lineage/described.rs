@@ -1,4 +1,4 @@
-//! What a checkpointer says of a checkpoint, for a person: a UUID alone says nothing.
+//! A checkpointer's description of a checkpoint, for a person who cannot read a UUID.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,9 +6,9 @@ use serde_json::Value;
 /// A checkpoint as its checkpointer describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Described {
-    /// When it was made, as the checkpointer wrote it.
+    /// When it was made, in the checkpointer's own words.
     pub time: Option<String>,
-    /// The number of its step.
+    /// The number of its step; `None`: the metadata has none.
     pub step: Option<i64>,
     /// What made it: `input`, `loop`, `update`, `fork`.
     pub source: Option<String>,
@@ -17,7 +17,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// `kind` says how `checkpoint`, which may be its beginning alone, is written: `msgpack` or `json`. The metadata are JSON.
+    /// `kind` names the format of `checkpoint`, which may be only its beginning: `msgpack` or `json`. The metadata is JSON.
     pub(crate) fn of(kind: &str, checkpoint: &[u8], metadata: &[u8], namespace: String) -> Self {
         let metadata: Value = serde_json::from_slice(metadata).unwrap_or_default();
         let time = match kind {
@@ -37,7 +37,7 @@ fn text(value: &Value, key: &str) -> Option<String> {
     value.get(key)?.as_str().map(str::to_owned)
 }
 
-/// The text under a key of the map that these bytes of `MessagePack` begin with.
+/// The text under a key of the map with which these bytes of `MessagePack` begin.
 fn text_in_map(bytes: &[u8], wanted: &str) -> Option<String> {
     let mut reader = Reader(bytes);
     for _ in 0..reader.map()? {
@@ -49,7 +49,7 @@ fn text_in_map(bytes: &[u8], wanted: &str) -> Option<String> {
     None
 }
 
-/// Reads `MessagePack` (<https://github.com/msgpack/msgpack/blob/master/spec.md>) as far as it must be passed over. `None`: it ends early.
+/// Reads `MessagePack` (<https://github.com/msgpack/msgpack/blob/master/spec.md>) as far as values must be skipped. `None`: it ends early.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    /// A length in bytes.
+    /// Reads a length of this many bytes, the most significant first.
     fn length(&mut self, bytes: usize) -> Option<usize> {
         self.take(bytes).map(|bytes| bytes.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
     }
@@ -88,9 +88,9 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    /// Passes over one value, with all that is in it.
+    /// Skips one value, with everything in it.
     fn skip(&mut self) -> Option<()> {
-        // A count instead of recursion: how deep it is nested is the application's.
+        // Counts instead of recursing: how deep a value is nested is up to the application.
         let mut left = 1_usize;
         while left > 0 {
             left -= 1;

@@ -8,7 +8,7 @@ use super::{Checkpoint, refused};
 
 /// The checkpoints of one namespace: a tree from the first one, with branches where a thread was forked.
 pub(super) struct Namespace {
-    /// In the order of their ids.
+    /// The checkpoints, in the order of their ids.
     pub(super) rows: Vec<Checkpoint>,
     by_id: HashMap<String, usize>,
     children: HashMap<usize, Vec<usize>>,
@@ -17,9 +17,9 @@ pub(super) struct Namespace {
 }
 
 impl Namespace {
-    /// A namespace where no parent is recorded is taken as sorted by its ids: nothing says otherwise.
+    /// A namespace in which no parent is recorded counts as sorted by its ids, because nothing contradicts that.
     ///
-    /// Errors: `no_order` for two first checkpoints, for a parent that is not there beside a first checkpoint, and for parents in a circle.
+    /// Errors: `no_order` for two first checkpoints, for a missing parent beside a first checkpoint, and for parents in a circle.
     pub(super) fn new(rows: Vec<Checkpoint>) -> Result<Self> {
         let by_id: HashMap<String, usize> =
             rows.iter().enumerate().map(|(at, row)| (row.id.clone(), at)).collect();
@@ -66,12 +66,12 @@ impl Namespace {
         }
     }
 
-    /// The place of the checkpoint with this id.
+    /// The index of the checkpoint with this id.
     pub(super) fn at(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
     }
 
-    /// What came from a checkpoint, itself not counted.
+    /// The indexes of all that came from a checkpoint, without its own.
     fn descendants(&self, of: usize) -> HashSet<usize> {
         let mut found = HashSet::new();
         let mut left = vec![of];
@@ -85,7 +85,8 @@ impl Namespace {
         found
     }
 
-    /// What came after a checkpoint. Other branches are compared by their ids; where ids tell nothing, they are `open`.
+    /// The indexes of all that came after a checkpoint. Other branches are compared by their ids; where ids do not sort by time, they are
+    /// added to `open`.
     pub(super) fn after(&self, id: &str, open: &mut Vec<String>) -> HashSet<usize> {
         let Some(target) = self.at(id) else { return HashSet::new() };
         let mut doomed = self.descendants(target);
@@ -110,7 +111,7 @@ impl Namespace {
         doomed
     }
 
-    /// The last checkpoint that stays; `None`: none stays.
+    /// The last checkpoint that is not in `doomed`; `None`: all are.
     pub(super) fn last_but(&self, doomed: &HashSet<usize>, open: &mut Vec<String>) -> Option<usize> {
         let stays = (0..self.rows.len()).filter(|at| !doomed.contains(at));
         if self.sorts_by_id {

@@ -1,4 +1,4 @@
-//! What kind of value an order is.
+//! The kind of value by which rows are ordered.
 
 use ic_base::{Code, Diagnosis, Result};
 
@@ -16,7 +16,7 @@ pub(crate) enum Unit {
 impl Unit {
     const ALL: [Self; 4] = [Self::Seconds, Self::Millis, Self::Micros, Self::Nanos];
 
-    /// How many of it are a second.
+    /// The number of these units in a second.
     pub(crate) fn per_second(self) -> i64 {
         match self {
             Self::Seconds => 1,
@@ -26,13 +26,13 @@ impl Unit {
         }
     }
 
-    /// SQL for the limits of what is a time in this unit, for BETWEEN.
+    /// SQL for the range of numbers that are times in this unit, for BETWEEN.
     pub(crate) fn usual(self) -> String {
         let (first, end) = self.range();
         format!("{first} AND {}", end - 1)
     }
 
-    /// The first number that is no time in this unit any more.
+    /// The first number beyond the times in this unit.
     pub(crate) fn end(self) -> i64 {
         self.range().1
     }
@@ -57,7 +57,7 @@ impl Unit {
         })
     }
 
-    /// SQL that adds the numbers that are times in another unit.
+    /// SQL that is also true for numbers that are times in another unit.
     pub(crate) fn others(self, column: &str) -> String {
         let others = Self::ALL.into_iter().filter(|unit| *unit != self);
         others
@@ -69,7 +69,7 @@ impl Unit {
     }
 }
 
-/// What a value must be like to be compared with a target.
+/// The form that a value must have to be compared with a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Format {
     Number { unit: Option<Unit> },
@@ -86,8 +86,8 @@ impl Format {
     }
 }
 
-/// The pattern (for SQL's GLOB) of all texts in the format of `text`: digits stand where it has digits, and everything
-/// else, the offset of a time zone too, is as it is there. Ids that sort by time may have any of their letters.
+/// The pattern (for SQL's GLOB) of all texts in the format of `text`: digits where it has digits, and everything else unchanged, also the
+/// offset of a time zone. Ids that sort by time may have any of their letters.
 fn glob_of(text: &str) -> Result<String> {
     if let Some(class) = uuid_class(text) {
         // Versions 6 and 7 count time in different units: the version is part of the format.
@@ -110,7 +110,7 @@ fn glob_of(text: &str) -> Result<String> {
     Ok(text.char_indices().map(in_place).collect())
 }
 
-/// As RFC 2822 and `ctime` write them.
+/// Names of months as RFC 2822 and `ctime` write them.
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
@@ -135,7 +135,7 @@ fn is_crockford(byte: u8) -> bool {
     byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !b"ILOU".contains(&byte))
 }
 
-/// Where the offset of a time zone begins: at the last sign after the first colon; else at the end.
+/// The place where the offset of a time zone begins: at the last sign after the first colon; else at the end.
 fn zone_start(text: &str) -> usize {
     let Some(colon) = text.find(':') else { return text.len() };
     text[colon..].rfind(['+', '-']).map_or(text.len(), |at| colon + at)

@@ -1,4 +1,4 @@
-//! Tables and columns, as they are declared.
+//! Tables and columns, by the names with which they were declared.
 
 use crate::config::Triggers;
 use crate::error::misfit;
@@ -6,7 +6,7 @@ use crate::schema::{Catalog, Column, TableInfo};
 use crate::session::quote;
 use ic_base::Result;
 
-/// The audit's table and columns, as they are declared.
+/// The audit's table and columns, by the names with which they were declared.
 pub(crate) struct AuditPlan {
     pub(crate) table: TableInfo,
     pub(crate) event: String,
@@ -16,12 +16,12 @@ pub(crate) struct AuditPlan {
     pub(crate) id: Option<String>,
 }
 
-/// A column in SQL; `rowid` stays the rowid.
+/// A column's name in SQL; `rowid` stays the rowid.
 pub(crate) fn column_or_rowid(name: &str) -> String {
     if name == "rowid" { name.to_owned() } else { quote(name) }
 }
 
-/// The column of `table` with this name, as it is declared. Errors: `invalid_config`.
+/// The column of `table` with this name, with its declared spelling. Errors: `invalid_config`.
 pub(crate) fn column<'a>(table: &'a TableInfo, name: &str) -> Result<&'a Column> {
     table.column(name).ok_or_else(|| {
         let names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();

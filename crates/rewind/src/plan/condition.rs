@@ -1,4 +1,4 @@
-//! SQL for the rows of a table that go.
+//! SQL for the rows of a table to be removed.
 
 use super::column::column_or_rowid;
 use super::table::{CutOrder, CutTable, LastParent};
@@ -8,7 +8,7 @@ use crate::lineage::Rows;
 use crate::session::quote;
 use crate::value::Scalar;
 
-/// SQL that is true for some rows of a table, and what its numbered parameters stand for.
+/// SQL that is true for some rows of a table, and the values of its numbered parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Condition {
     pub(crate) sql: String,
@@ -16,7 +16,7 @@ pub(crate) struct Condition {
 }
 
 impl CutTable {
-    /// How the order of a row that goes compares with the target's.
+    /// The SQL operator between the order of a row to be removed and the target's.
     pub(crate) fn comparison(&self) -> &'static str {
         match self.boundary {
             Boundary::Exclusive => ">",
@@ -26,7 +26,7 @@ impl CutTable {
 }
 
 impl Plan {
-    /// The rows of `cut` that go. `c` is the name of the table in the condition.
+    /// The rows of `cut` to be removed. `c` is the name of the table in the condition.
     pub(crate) fn doomed(&self, cut: &CutTable, line: &Line) -> Condition {
         let mut params = Vec::new();
         if let Bound::After(order) = &line.bound {
@@ -35,11 +35,11 @@ impl Plan {
         params.extend(line.scope.iter().cloned());
         params.extend(line.rows.as_ref().map(Rows::parameter));
         let sql = self.doomed_sql(cut, line, "c", 0);
-        // A statement must not be given parameters that it does not have.
+        // Only the parameters that the SQL has: SQLite refuses more.
         Condition { sql, params }
     }
 
-    /// The same where the table is named `alias`, to be asked with the parameters of [`doomed`](Self::doomed).
+    /// The same where the table is named `alias`, for a query with the parameters of [`doomed`](Self::doomed).
     pub(crate) fn doomed_as(&self, cut: &CutTable, line: &Line, alias: &str) -> String {
         self.doomed_sql(cut, line, alias, 0)
     }
@@ -61,7 +61,7 @@ impl Plan {
                 let at_the_end = last.as_ref().and_then(|last| self.is_last_sql(parent, last, line, &inner));
                 let order = order.as_ref().filter(|_| line.rows.is_none());
                 let (own, goes) = match (order, at_the_end) {
-                    // The row's own copies of the parent's columns are asked too: their index finds the rows at once.
+                    // The row's own copies of the parent's columns are compared too: their index finds the rows at once.
                     (Some(column), None) => (format!("{} AND ", after(line, alias, column, ">")), above),
                     (None, None) => (String::new(), above),
                     (_, Some(at_the_end)) => (String::new(), format!("({above} OR {at_the_end})")),
@@ -99,12 +99,12 @@ impl Plan {
         ))
     }
 
-    /// Whether the rows of this table go by their parents, and not by their order.
+    /// Whether the rows of this table are removed by their parents, and not by their order.
     pub(crate) fn is_by_rows(&self, cut: &CutTable, line: &Line) -> bool {
         line.rows.is_some() && cut.info.name == self.anchor.table
     }
 
-    /// The rows of `cut` whose order counts: those of the line's scope, audit rows aside.
+    /// The rows of `cut` whose order counts: those of the line's scope, without audit rows.
     pub(crate) fn compared(cut: &CutTable, line: &Line) -> Condition {
         let mut sql = "TRUE".to_owned();
         let mut params = Vec::new();
@@ -127,7 +127,7 @@ fn after(line: &Line, alias: &str, column: &str, comparison: &str) -> String {
     }
 }
 
-/// The rows of this list, which is in the parameter after the scope's.
+/// The rows of this list, which is in the parameter after those of the scope.
 fn among(line: &Line, alias: &str, list: &str) -> String {
     let n = usize::from(matches!(line.bound, Bound::After(_))) + line.scope.len() + 1;
     format!("{alias}.rowid IN (SELECT value FROM json_each(?{n}, '$.{list}'))")
@@ -142,7 +142,7 @@ fn in_scope(cut: &CutTable, line: &Line, alias: &str) -> String {
         .collect()
 }
 
-/// Excludes the rows that rewinds wrote.
+/// Excludes audit rows, which rewinds wrote.
 fn exempt_sql(alias: &str, event: &str) -> String {
     let event = quote(event);
     format!(" AND {alias}.{event} IS NOT '{COMPLETED}' AND {alias}.{event} IS NOT '{UNDONE}'")

@@ -9,10 +9,10 @@ use super::table::{CutOrder, CutTable};
 use crate::error::misfit;
 use crate::schema::ForeignKey;
 
-/// Children before parents; tables that do not hang together keep the order of the configuration.
+/// Sorts children before parents. Tables without a connection keep the order of the configuration.
 ///
-/// A row that follows its parent must go before it, or its parent is not found. Foreign keys may form a circle: they are
-/// not enforced meanwhile, and whether every row that stays has its parent is asked afterwards.
+/// A row that follows its parent must be removed before it, or its parent is not found. Foreign keys may form a circle: they are not
+/// enforced during the rewind, and afterwards a query checks that every row that stays has its parent.
 /// Errors: `invalid_config` when tables follow each other in a circle.
 pub(super) fn children_first(cuts: Vec<CutTable>, keys: &[ForeignKey]) -> Result<Vec<CutTable>> {
     let follows = |child: &CutTable, parent: &CutTable| matches!(&child.order, CutOrder::Follow { parent: name, .. } if *name == parent.info.name);
@@ -39,7 +39,7 @@ pub(super) fn children_first(cuts: Vec<CutTable>, keys: &[ForeignKey]) -> Result
     Ok(sorted)
 }
 
-/// For each table, the places of those that must go before it.
+/// For each table, the indexes of those that must be cut before it.
 fn waits_for(cuts: &[CutTable], is_child: impl Fn(&CutTable, &CutTable) -> bool) -> Vec<Vec<usize>> {
     let children =
         |parent| cuts.iter().enumerate().filter(|(_, cut)| is_child(cut, parent)).map(|(at, _)| at).collect();

@@ -10,7 +10,7 @@ use crate::schema::{Catalog, ForeignKey, Rowid, TableInfo, TableKind, module};
 /// Modules whose tables keep rows of their own, which can be read, deleted and written again.
 const ROW_MODULES: [&str; 4] = ["fts5", "rtree", "rtree_i32", "vec0"];
 
-/// What decides which rows go, with names as they are declared.
+/// The rule by which rows are removed, with names as they were declared.
 #[derive(Debug)]
 pub(crate) enum CutOrder {
     Column(String),
@@ -19,16 +19,16 @@ pub(crate) enum CutOrder {
         on: Vec<(String, String)>,
         /// The column that repeats the parent's order, if there is one.
         order: Option<String>,
-        /// With an inclusive boundary: what tells the last parent that stays.
+        /// With an inclusive boundary: the columns that find the last parent that stays.
         last: Option<LastParent>,
     },
 }
 
-/// The columns of a parent that tell the last one.
+/// The columns of a parent that find the last one.
 #[derive(Debug)]
 pub(crate) struct LastParent {
     pub(crate) order: String,
-    /// Those of its key beside the order: there is a last one for each value of them.
+    /// The columns of its key beside the order: each of their values has a last parent.
     pub(crate) apart: Vec<String>,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct LastParent {
 pub(crate) struct CutTable {
     pub(crate) info: TableInfo,
     pub(crate) order: CutOrder,
-    /// For each scope column of the anchor, the column here that has it.
+    /// For each scope column of the anchor, the column of this table with the same value; `None`: it has none.
     pub(crate) scope: Vec<Option<String>>,
-    /// The column that tells audit rows, when this is the audit's table.
+    /// The column that identifies audit rows, when this is the audit's table.
     pub(crate) exempt: Option<String>,
     pub(crate) boundary: Boundary,
     pub(crate) fires: bool,
@@ -105,7 +105,7 @@ fn check_kind(info: &TableInfo, catalog: &Catalog) -> Result<()> {
     }
 }
 
-/// The virtual table that a shadow table belongs to: the longest name that its own begins with.
+/// The virtual table to which a shadow table belongs: the longest name with which its own begins.
 fn owner<'a>(shadow: &str, catalog: &'a Catalog) -> Option<&'a str> {
     let virtuals = catalog.tables.iter().filter(|t| matches!(t.kind, TableKind::Virtual(_)));
     let begins =
@@ -179,7 +179,7 @@ fn follow_parent(
     Ok((CutOrder::Follow { parent: parent.name.clone(), on: pairs, order, last }, scope))
 }
 
-/// What tells the last parent that stays. Errors: `invalid_config` when parents have no order of their own.
+/// The columns that find the last parent that stays. Errors: `invalid_config` when parents have no order of their own.
 fn last_parent(
     info: &TableInfo,
     parent: &TableInfo,
@@ -196,7 +196,7 @@ fn last_parent(
     let is_named = |name: &&String| on.iter().any(|(_, up)| up.eq_ignore_ascii_case(name));
     let is_order = |name: &String| name.eq_ignore_ascii_case(&order);
     let mut keys = parent.unique.iter().filter(|key| key.iter().all(|name| is_named(&name)));
-    // A key without the order names one parent alone: all parents then stand in one row.
+    // A key without the order identifies one parent alone: then all parents are in one sequence.
     let apart = match (keys.clone().any(|key| !key.iter().any(is_order)), keys.next()) {
         (false, Some(key)) => key.iter().filter(|name| !is_order(name)).cloned().collect(),
         _ => Vec::new(),

@@ -1,4 +1,4 @@
-//! Virtual tables: what the text that made one says of its module.
+//! Virtual tables: the module's name and arguments in the text that made one.
 
 use super::Column;
 
@@ -9,7 +9,7 @@ pub(super) fn name(sql: &str) -> String {
     words.find(|word| *word == "using").and(words.next()).unwrap_or_default().to_owned()
 }
 
-/// What stands outside of quotes, with its places; a space where something is quoted.
+/// The characters outside of quotes, with their places; a space for each quoted part.
 fn unquoted(sql: &str) -> impl Iterator<Item = (usize, char)> {
     let mut quoted_until = None;
     sql.char_indices().filter_map(move |(at, c)| match (quoted_until, c) {
@@ -25,7 +25,7 @@ fn unquoted(sql: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// Gives the columns of a `vec0` table their types, which SQLite does not know: `float[3]`, `int8[8]`, `bit[8]`, `text`.
+/// Adds the types of the columns of a `vec0` table, which SQLite does not know: `float[3]`, `int8[8]`, `bit[8]`, `text`.
 ///
 /// Its arguments are words without quotes: <https://alexgarcia.xyz/sqlite-vec/features/vec0.html>.
 pub(super) fn declare(columns: &mut [Column], sql: &str) {
@@ -43,7 +43,7 @@ pub(super) fn declare(columns: &mut [Column], sql: &str) {
     }
 }
 
-/// SQL that makes of a stored vector what `vec0` takes: a BLOB alone is taken for floats.
+/// SQL that converts a stored vector to what `vec0` accepts: it would read a plain BLOB as floats.
 pub(crate) fn as_vector(column: &Column, value: &str) -> String {
     match column.declared.split_once('[').map(|(element, _)| element) {
         Some("int8" | "i8") => format!("vec_int8({value})"),

@@ -1,4 +1,4 @@
-//! Conditions about rows and their parents by a foreign key.
+//! Conditions for rows and their parents by a foreign key.
 
 use super::ForeignKey;
 use crate::session::quote;
@@ -18,7 +18,7 @@ pub(crate) fn has_parent(key: &ForeignKey, name: impl Fn(&str) -> Option<String>
 
 /// SQL that is true for the parent `p` of a row by `key`.
 pub(crate) fn same_parent(key: &ForeignKey, name: impl Fn(&str) -> Option<String>) -> Option<String> {
-    // The parent's column stands first: its collation decides.
+    // The parent's column is on the left: its collation decides.
     let parts: Option<Vec<String>> = key
         .columns
         .iter()

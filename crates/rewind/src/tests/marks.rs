@@ -36,7 +36,7 @@ fn every_scope_has_a_mark_behind_its_newest_row() {
     assert_eq!(order(&app, "a"), Some(Scalar::Integer(20)), "a note is newer than the task");
     assert_eq!(order(&app, "b"), Some(Scalar::Integer(30)), "an older note moves nothing");
     assert_eq!(order(&app, "notes only"), Some(Scalar::Integer(5)));
-    assert_eq!(order(&app, "nobody's"), None);
+    assert_eq!(order(&app, "unknown"), None);
 
     let (mark, before) = (app.engine().mark().unwrap(), app.full_dump());
     app.sql("INSERT INTO notes VALUES (4, 'a', 21), (5, 'b', 31), (6, 'notes only', 6); INSERT INTO tasks VALUES ('N', 'notes only', 7)");

@@ -111,7 +111,7 @@ impl Writer<'_> {
             return (Value::Null, None);
         }
         if byte % 16 == 1 && !self.tame {
-            return (Value::Text("nobody".into()), None);
+            return (Value::Text("unknown".into()), None);
         }
         let sql = format!(
             "SELECT {key}, created_at FROM {table} ORDER BY {key} LIMIT 1 OFFSET ?1 % max(1, (SELECT count(*) FROM {table}))"

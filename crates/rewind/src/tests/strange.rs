@@ -28,7 +28,7 @@ fn a_function_of_the_application_is_missed_before_anything_is_begun() {
     for error in [app.engine().get_snapshot("1").unwrap_err(), app.rewind("1").unwrap_err()] {
         assert_eq!(error.code(), Code::InvalidConfig);
         assert!(error.message().contains("no such function: embed"), "{error}");
-        assert!(!error.message().contains("DELETE"), "our statement helps nobody: {error}");
+        assert!(!error.message().contains("DELETE"), "our statement is of no use: {error}");
     }
     assert_eq!(app.full_dump(), before);
 }
