@@ -1,4 +1,4 @@
-//! What floors below ask about workflows.
+//! The answers of this crate to questions of the floors below.
 
 use ic_base::{CheckpointId, Result, RunId};
 use ic_kernel::{Above, StepLeft};
@@ -13,7 +13,7 @@ pub const ABOVE: Above =
     Above { has_workflow, step_workers, steps_left, is_of_session: |_, _| Ok(false), needed_checkpoints };
 
 fn has_workflow(snapshot: &Snapshot<'_>, run: &RunId) -> Result<bool> {
-    // No column of the row: this is asked at every call that names no run.
+    // No column of the row is read, because this is asked in every call that names no run.
     let sql = "SELECT 1 FROM workflows WHERE run_id = $1";
     Ok(snapshot.query_opt(sql, &[&run.as_str()], |_| Ok(()))?.is_some())
 }
@@ -36,7 +36,7 @@ fn steps_left(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<StepLeft>> {
     Ok(left.map(|step| StepLeft { name: step.id, phase: step.phase }).collect())
 }
 
-/// The checkpoints from before the steps of unfinished workflows, but for steps that were rolled back.
+/// The checkpoints from before the steps of unfinished workflows, except steps that were rolled back.
 fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
     snapshot.query_all(
         "SELECT s.checkpoint_id FROM workflow_steps s JOIN runs r ON r.id = s.run_id \

@@ -1,7 +1,7 @@
 //! Rolling a workflow back: a rollback of its run to before one of its steps, by the engine of every rollback.
 //!
-//! What is of workflows alone is here: which point is meant, and which layers a strategy names. Plan, refusals, journal, resume, abort and
-//! undo are those of `ic_rollback`.
+//! Only what is special about workflows is here: which point is meant, and which layers a strategy names. Plan, refusals, journal, resume,
+//! abort and undo are those of `ic_rollback`.
 
 mod reopening;
 mod told;
@@ -26,23 +26,23 @@ use crate::point;
 use crate::report::Report;
 use crate::table::{self, State, StepRow, Workflow};
 
-/// What a rollback of a workflow means.
+/// The point and the layers of a rollback of a workflow.
 #[derive(Debug)]
 pub(crate) struct Aim {
     pub(crate) strategy: Strategy,
-    /// The steps before which the workflow is then; none: before all of them.
+    /// The steps before which the workflow is after the rollback; empty: before all of them.
     pub(crate) before_steps: Vec<String>,
-    /// The point, by its reference.
+    /// The reference of the point.
     to: String,
     layers: Vec<Layer>,
-    /// Why files and git stay, though the strategy names them.
+    /// Why files and git are left, though the strategy names them.
     pub(crate) stays: Option<&'static str>,
     reason: String,
-    /// There is something left to run, besides.
+    /// Whether steps are left to run, so that a resume is an alternative.
     can_go_on: bool,
 }
 
-/// Says what a rollback would do, with its refusals. Nothing is locked or changed.
+/// What a rollback would do, with its refusals. Nothing is locked or changed.
 pub(crate) fn look(
     kernel: &Kernel,
     settings: &Settings,
@@ -55,7 +55,7 @@ pub(crate) fn look(
         Ok((run, aim, is_left))
     })?;
     workspace_here(kernel, settings, &run)?;
-    // What a dead executor left running is ended before the rollback begins, and does not refuse it.
+    // A process that a dead executor left is ended before the rollback begins, so it refuses nothing.
     let workers = Force { workers: is_left, ..Force::default() };
     let request = request(&run, &aim, overrides, overrides.force.or(workers), true);
     let mut whole = ic_rollback::roll_back(
@@ -71,7 +71,7 @@ pub(crate) fn look(
     Ok((aim, whole))
 }
 
-/// Rolls the workflow of a run back that nobody executes; `is_automatic`: because a step failed, and not because somebody asked for it.
+/// Rolls back the workflow of a run that no process executes. `is_automatic`: because a step failed, and not by request.
 ///
 /// Errors: those of [`ic_rollback::roll_back`]; nothing is changed then.
 pub(crate) fn roll_back(
@@ -93,7 +93,7 @@ pub(crate) fn roll_back(
     told::begun(kernel, &aim, whole, ui)
 }
 
-/// Resumes the rollback of a run that was begun and not finished, the way it went last.
+/// Resumes the rollback of a run that was begun and not finished, in the direction in which it last went.
 pub(crate) fn finish(
     kernel: &Kernel,
     settings: &Settings,
@@ -135,7 +135,7 @@ fn request<'a>(
     }
 }
 
-/// How the reason of a rollback begins that a failed step led to.
+/// The beginning of the reason of a rollback that a failed step caused. It is stored, and recognised later.
 pub(crate) fn reason_of_failure(step: &str) -> String {
     format!("step {step} failed: ")
 }
@@ -171,7 +171,7 @@ fn aimed(
         ([], None) => format!("rollback of the workflow {}", workflow.name),
         (steps, _) => format!("rolled back to before {}", steps.join(" and ")),
     };
-    // Rows are no part of what a strategy promises: those go that can.
+    // A strategy does not promise rows, so they are included only where a mark makes it possible.
     let has_rows = settings.state.is_some() && ic_rollback::has_mark(snapshot, seq)?;
     let layers = layers(strategy, stays.is_none(), has_rows);
     let can_go_on = workflow.state != State::Completed;
@@ -193,10 +193,10 @@ fn layers(strategy: Strategy, has_tree: bool, has_rows: bool) -> Vec<Layer> {
     layers
 }
 
-/// The first step that goes, and the steps before which the workflow then is; none: all of it goes.
+/// The first step that is rolled back, and the steps before which the workflow is after that; empty: all of it is rolled back.
 ///
-/// The order of the ledger decides which was first: a resumed executor begins steps in another order than the first one, and a file may
-/// list its steps in any.
+/// The order of the ledger decides which step was first: a resumed executor begins steps in another order than the first one, and a file
+/// may list its steps in any.
 fn target<'r>(
     snapshot: &Snapshot<'_>,
     run: &Run,
@@ -227,7 +227,7 @@ fn target<'r>(
     first.map(|(_, row)| (row, Vec::new())).ok_or_else(none)
 }
 
-/// Errors: `steps_overlap` if other steps began after the one that failed: what it did cannot be told from what they did.
+/// Errors: `steps_overlap` if other steps began after the failed one: its changes cannot be told from theirs.
 fn require_last(snapshot: &Snapshot<'_>, run: &Run, failed: &StepRow, rows: &[StepRow]) -> Result<()> {
     let Some((own, _)) = place(snapshot, run, failed)? else { return Ok(()) };
     let mut later = Vec::new();
@@ -258,10 +258,10 @@ fn require_last(snapshot: &Snapshot<'_>, run: &Run, failed: &StepRow, rows: &[St
     .detail("steps", later))
 }
 
-/// Where a step that stands was begun first, and the reference of that point; `None` for a step that was not begun.
+/// The event before the first attempt at a step that stands, and the reference of that point; `None` for a step that was not begun.
 fn place(snapshot: &Snapshot<'_>, run: &Run, row: &StepRow) -> Result<Option<(Seq, String)>> {
     let known = points::named_in(snapshot, &run.id, Kind::Step, &row.step)?;
-    // An undo may have left an earlier attempt standing, of which the row knows nothing.
+    // An undo may have left an earlier attempt standing that the row does not have.
     let is_its = |point: &&Point| match &row.checkpoint_id {
         Some(id) => point.checkpoint_id.as_ref() == Some(id),
         None => point.attempt == 1,
@@ -271,7 +271,7 @@ fn place(snapshot: &Snapshot<'_>, run: &Run, row: &StepRow) -> Result<Option<(Se
             return Ok(Some((point.seq, ic_point::reference(point))));
         }
     }
-    // It was begun before points were recorded.
+    // The step was begun before points were recorded.
     if let Some(id) = &row.checkpoint_id {
         return Ok(Some((record::get(snapshot, id)?.seq, format!("checkpoint:{id}"))));
     }
@@ -280,7 +280,7 @@ fn place(snapshot: &Snapshot<'_>, run: &Run, row: &StepRow) -> Result<Option<(Se
     Ok(Some((seq, format!("dispatch:{id}"))))
 }
 
-/// Names the command of a workflow that leads on: flags of the rollback of a run are none of its own.
+/// Replaces hints that name flags of `ic run rollback` by the command of a workflow that does the same.
 fn with_a_way(error: Diagnosis, run: &RunId, aim: &Aim) -> Diagnosis {
     let run = run.short();
     let forced = |what: &str, flag: &str| format!("{what}: ic workflow rollback {run} {flag} --yes");
@@ -289,7 +289,7 @@ fn with_a_way(error: Diagnosis, run: &RunId, aim: &Aim) -> Diagnosis {
             forced("to undo its effects and leave files and git", "--force")
         }
         Code::ForeignCommits => format!(
-            "to leave git as it is: ic workflow rollback {run} --strategy files-only --yes; to take the commit off its branch anyway: --force-commits"
+            "to leave git unchanged: ic workflow rollback {run} --strategy files-only --yes; to take the commit off its branch anyway: --force-commits"
         ),
         Code::FileConflict => forced("to overwrite it", "--force-files"),
         Code::Pivot => {

@@ -27,20 +27,20 @@ use crate::table::{self, Failure, State, StepRow, StepState, Workflow};
 /// The project in which a workflow is executed, and how.
 #[derive(Clone, Copy)]
 pub struct Setup<'k> {
-    /// The open ledger.
+    /// The ledger in which the run is recorded.
     pub kernel: &'k Kernel,
-    /// How checkpoints are taken.
+    /// The settings by which checkpoints are taken.
     pub settings: &'k Settings,
-    /// Whether the tree is captured along the way.
+    /// Whether the tree is captured before each step.
     pub checkpoints: bool,
-    /// What the project wants after a failure, where nothing else is said.
+    /// The project's choice after a failure, where neither call nor file makes one.
     pub configured: &'k Configured,
 }
 
-/// What refuses a call.
+/// A check that refuses a call.
 type May<'m> = &'m dyn Fn(&Snapshot<'_>, &Run, &Workflow) -> Result<()>;
 
-/// How much of a workflow can be undone: what its file says of each step.
+/// The coverage of a workflow: what its file declares for each step.
 pub fn plan(definition: &Definition) -> CompensationReport {
     let coverage = |action: &Action| match action {
         Action::Exec { .. } | Action::Shell(_) | Action::RestoreFile(_) | Action::KillProcess(_) => {
@@ -55,7 +55,7 @@ pub fn plan(definition: &Definition) -> CompensationReport {
     }))
 }
 
-/// Whether [`run`] would begin now: it is refused before its run is created. Errors: those of `run`.
+/// Whether [`run`] would begin now, so that a refusal comes before a run is created. Errors: those of `run`.
 pub fn require_startable(
     kernel: &Kernel,
     settings: &Settings,
@@ -66,14 +66,14 @@ pub fn require_startable(
     kernel.ledger.require_one_host("A workflow")?;
     Chain::parse(&definition.phases.join(","))?;
     kernel.require_current_caller()?;
-    // A run whose steps could not be executed would stay behind.
+    // Otherwise a run would stay behind whose steps cannot be executed.
     Workspace::here(kernel, settings).map(|_| ())
 }
 
-/// Starts a workflow and runs it to its end, or to where it stops.
+/// Starts a workflow and runs it until it ends or stops.
 ///
-/// Errors: `invalid_value` for a strategy that its parallel steps do not allow, and what opening the ledger can give. What a
-/// step does wrong is no error: it is in the report.
+/// Errors: `invalid_value` for a strategy that its parallel steps do not allow, and those of opening the ledger. The failure of a step is
+/// no error: it is in the report.
 pub fn run(
     setup: &Setup<'_>,
     definition: &Definition,
@@ -105,8 +105,7 @@ pub fn run(
     setup.go_on(flow, overrides, ui)
 }
 
-/// Takes a workflow up where it was left: finished steps are kept, what was interrupted or failed is run again, a rollback that
-/// was begun is finished.
+/// Resumes a workflow: finished steps are kept, interrupted or failed ones run again, and a rollback that was begun is finished.
 ///
 /// Errors: `work_running` while another process executes it, `nothing_to_resume` when there is nothing to resume.
 pub fn resume(setup: &Setup<'_>, reference: &str, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
@@ -116,8 +115,7 @@ pub fn resume(setup: &Setup<'_>, reference: &str, overrides: &Overrides, ui: &mu
         return setup.finish_rollback(&run, overrides, ui);
     }
     let mut flow = setup.take(&run.id, overrides, &may_resume)?;
-    // Before anything is chosen: a step that a dead executor left running counts as interrupted, and runs
-    // again.
+    // Before anything is chosen: a step that a dead executor left running counts as interrupted, and runs again.
     flow.lose_running()?;
     let bad = flow.in_state(&[StepState::Failed, StepState::Interrupted]);
     if overrides.on_failure == Some(OnFailure::Rollback) && !bad.is_empty() {
@@ -154,7 +152,7 @@ pub fn rollback(
     if !kernel.read(|snapshot| table::steps(snapshot, &run.id, run.epoch))?.iter().any(is_running) {
         return back::roll_back(kernel, settings, &run.id, false, overrides, ui);
     }
-    // Its executor lives, which refuses this, or died. What is refused anyway is refused before what it left running is ended.
+    // Its executor lives, which refuses this, or died. Other refusals must come before the processes that it left are ended.
     let (_, seen) = back::look(kernel, settings, &run.id, overrides)?;
     if let Some(refusal) = seen.refusals.into_iter().next() {
         return Err(refusal.error);
@@ -162,18 +160,18 @@ pub fn rollback(
     setup.take(&run.id, overrides, &may)?.lose_running()?;
     let mut overrides = overrides.clone();
     if overrides.expect_plan.take().is_some() {
-        // The caller has seen the plan from before its steps were recorded as interrupted.
+        // The caller approved the plan from before its steps were recorded as interrupted.
         overrides.expect_plan = Some(back::look(kernel, settings, &run.id, &overrides)?.1.rollback.plan_hash);
     }
     back::roll_back(kernel, settings, &run.id, false, &overrides, ui)
 }
 
-/// The run of a call that names none: the active one of this project; if none is active, that of the workflow that was started
-/// last in it. Errors: `ambiguous_run` if several are active, `run_not_found` if no workflow was ever started here.
+/// The run of a call that names none: the active one of this project, or else that of the workflow that was started last in it. Errors:
+/// `ambiguous_run` if several are active, `run_not_found` if no workflow was ever started here.
 pub fn last(kernel: &Kernel) -> Result<RunId> {
     let project = &kernel.project;
     kernel.read(|snapshot| {
-        // A workflow is meant, so one in which nobody works counts like any other.
+        // The caller means a workflow, so an idle one counts like any other.
         if let Some(run) = ic_phase::resolve::current(snapshot, project, &|_, _| Ok(false))? {
             return Ok(run.id);
         }
@@ -192,19 +190,19 @@ pub fn last(kernel: &Kernel) -> Result<RunId> {
     })
 }
 
-/// Whether a rollback of this workflow was begun and not finished: to resume it writes into the tree.
+/// Whether a rollback of this workflow was begun and not finished, so that resuming it writes into the tree.
 pub fn is_rolling_back(kernel: &Kernel, reference: &str) -> Result<bool> {
     let report = show(kernel, reference)?;
     let run = kernel.read(|snapshot| ic_phase::run::get(snapshot, &report.run_id))?;
     Ok(report.status == Status::RollingBack || run.status == ic_phase::RunStatus::RollingBack)
 }
 
-/// Whether a failed step began the last rollback of this workflow, and not a person.
+/// Whether a failed step, and not a person, began the last rollback of this workflow.
 pub fn is_rolling_back_a_failure(kernel: &Kernel, reference: &str) -> Result<bool> {
     kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
-        // The rollback may be finished, while the workflow does not say so yet; and the run is closed before the workflow says that it failed.
+        // The workflow's own row is written late: the rollback may be finished, or the run closed, before it says so.
         let begun = ic_journal::table::of_run(snapshot, &run.id)?.pop();
         let Some(reason) = begun.and_then(|rollback| rollback.reason) else {
             return Ok(workflow.failed_step.is_some());
@@ -227,7 +225,7 @@ impl<'k> Setup<'k> {
         })
     }
 
-    /// Takes a workflow over, if `may` still allows now that the run is ours.
+    /// Takes a workflow over, if `may` still allows that once the run is taken.
     fn take(&self, run: &RunId, overrides: &Overrides, may: May<'_>) -> Result<Flow<'k>> {
         let mut flow = Flow::take(self.kernel, self.settings, self.checkpoints, run)?;
         flow.saga.interrupted = overrides.interrupted.clone();
@@ -250,16 +248,16 @@ impl<'k> Setup<'k> {
         let said = flow.workflow.options.on_failure;
         let policy = if said == Some(OnFailure::Continue) { OnFailure::Continue } else { OnFailure::Stop };
         let ended = flow.execute(policy, ui).and_then(|ended| match ended {
-            // Whoever took the run away meanwhile decides what becomes of it.
+            // If another process took the run, its decision counts.
             Ended::Failed(_) => self.kernel.read(|snapshot| flow.require_ours(snapshot)).map(|()| ended),
             Ended::Completed => Ok(ended),
         });
         if ended.is_err() {
-            // What ended it is what is told, also when it cannot be recorded.
+            // The error that ended it is returned, also when the state cannot be recorded.
             let _ = flow.set_state(State::Stopped, None);
         }
         let ended = match ended {
-            // No step failed: the workflow waits, and its report says for what.
+            // No step failed: the workflow waits, and its report tells for what.
             Err(error) if matches!(error.code(), Code::Paused | Code::GateBlocked) => {
                 let hint = error.get_hint().unwrap_or_default();
                 let message = format!("{} To resume: {hint}", error.message());
@@ -295,12 +293,12 @@ impl<'k> Setup<'k> {
         if !self.wants_rollback(said, &failure, overrides, ui) {
             return Ok(flow.report(Status::Stopped));
         }
-        // Whoever interrupted the steps does not mean the rollback that they then asked for.
+        // The interruption was meant for the steps, and not for the rollback that was asked for after it.
         overrides.interrupted.store(false, Relaxed);
         self.roll_back_if_it_can_be(flow, overrides, ui)
     }
 
-    /// What was said for this call or in the file; else what somebody answers; else what is configured.
+    /// The decision of this call or of the file; else the answer of the person; else the configuration.
     fn wants_rollback(
         &self,
         said: Option<OnFailure>,
@@ -312,7 +310,7 @@ impl<'k> Setup<'k> {
             Some(said) => said == OnFailure::Rollback,
             None if self.configured.auto_rollback => true,
             None if self.configured.prompt => {
-                // To interrupt the question ends this process: that the workflow stopped is recorded.
+                // An interruption of the question ends this process: the stop of the workflow is recorded by then.
                 overrides.interrupted.store(true, Relaxed);
                 ui.ask_rollback(&failure.step, &failure.error).unwrap_or(false)
             }
@@ -320,8 +318,8 @@ impl<'k> Setup<'k> {
         }
     }
 
-    /// Rolls a workflow back that this process executed. One that may not be rolled back (its last effect cannot be undone, others changed
-    /// its files) stays where it is.
+    /// Rolls back a workflow that this process executed. If it may not be rolled back (its last effect cannot be undone, others changed its
+    /// files), it stays where it is.
     fn roll_back_if_it_can_be(
         &self,
         flow: Flow<'k>,
@@ -330,7 +328,7 @@ impl<'k> Setup<'k> {
     ) -> Result<Report> {
         let (run, stopped) = (flow.run.clone(), flow.report(Status::Stopped));
         let strategy = flow.workflow.options.strategy;
-        // The rollback takes the run itself.
+        // The rollback takes the run itself, so the lock must be free.
         drop(flow);
         let overrides = Overrides { strategy: Some(strategy), ..overrides.clone() };
         back::roll_back(self.kernel, self.settings, &run.id, true, &overrides, ui).or_else(|error| {
@@ -356,14 +354,14 @@ impl<'k> Setup<'k> {
 }
 
 impl Flow<'_> {
-    /// Lets a step begin again as if it had not been begun; its dispatch and its compensation are taken up.
+    /// Lets a step begin again as if it had not been begun; its dispatch and its compensation are used again.
     fn forget(&mut self, at: usize) {
         if let Some(row) = self.rows.get_mut(&at) {
             row.state = StepState::Pending;
         }
     }
 
-    /// The steps that ended well and whose effects alone were undone since, or perhaps.
+    /// The steps that succeeded and whose effects alone were, or may have been, undone since.
     fn undone(&self) -> Result<Vec<usize>> {
         let all = self.kernel.read(|snapshot| ic_saga::compensation::list(snapshot, &self.run.id))?;
         let undone = self.rows.iter().filter(|(_, row)| undone_alone(&all, row).is_some());
@@ -378,7 +376,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// The first step that failed or was interrupted, and why.
+    /// The first step that failed or was interrupted, and the reason.
     fn failure(&self, steps: &[usize]) -> Option<Failure> {
         let is_bad = |state| matches!(state, StepState::Failed | StepState::Interrupted | StepState::Running);
         let row = steps.iter().filter_map(|at| self.rows.get(at)).find(|row| is_bad(row.state))?;

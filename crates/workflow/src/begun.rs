@@ -1,4 +1,4 @@
-//! A rollback of a workflow that was begun and not finished.
+//! Rollbacks of a workflow that were begun and not finished.
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_journal::table as rollbacks;
@@ -7,12 +7,12 @@ use ic_store::Snapshot;
 
 use crate::options::Overrides;
 
-/// Whether a rollback of a workflow was begun and not finished.
+/// Whether a rollback of the workflow of this run was begun and not finished.
 pub(crate) fn is_unfinished(run: &Run) -> bool {
     run.status == RunStatus::RollingBack
 }
 
-/// Errors: `not_finished` if a call names another point than the rollback that was begun: half of that one is done.
+/// Errors: `not_finished` if a call names another point than the unfinished rollback: half of that rollback is done.
 pub(crate) fn require_same_point(snapshot: &Snapshot<'_>, run: &Run, overrides: &Overrides) -> Result<()> {
     let Some(to) = &overrides.to else { return Ok(()) };
     let begun = match rollbacks::unfinished_of(snapshot, &run.id)? {

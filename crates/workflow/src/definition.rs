@@ -1,6 +1,6 @@
-//! What a workflow's file says: its steps, their phases, and what undoes them.
+//! The content of a workflow's file: its steps, their phases, and what undoes them.
 //!
-//! A file is checked whole before any of it is used: a [`Definition`] can be run as it is.
+//! A file is checked as a whole before any of it is used: a [`Definition`] can be run without further checks.
 
 mod check;
 mod compensate;
@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use explain::{explain, invalid};
 
-/// More bytes than any workflow has.
+/// A longer file is refused, in bytes.
 const LONGEST: usize = 1_000_000;
 
-/// The phase that ends every chain; no step stands in it.
+/// The phase that ends every chain; no step runs in it.
 pub const LAST_PHASE: &str = "done";
 
 /// A workflow that can be run: its names are known, its steps have an order, its values are in range.
@@ -52,7 +52,7 @@ pub struct Step {
     pub id: String,
     /// The phase in which it runs.
     pub phase: String,
-    /// What it runs.
+    /// The command of the step.
     pub run: Run,
     /// The steps that must be finished before it starts: places in [`Definition::steps`], ascending, each once, of
     /// this phase or an earlier one.
@@ -61,31 +61,31 @@ pub struct Step {
     pub timeout: Option<Duration>,
     /// How often it is tried again when it fails.
     pub retries: Retries,
-    /// Where it runs, from the project's root and inside of it; `None`: in the root.
+    /// The directory in which it runs, from the project's root and inside of it; `None`: the root.
     pub directory: Option<PathBuf>,
-    /// What is added to its environment.
+    /// Variables that are added to its environment.
     pub environment: BTreeMap<String, String>,
-    /// What undoes it; `None` if the file does not say.
+    /// The declared undo; `None` if the file declares none.
     pub compensate: Option<Compensate>,
     /// The line on which it begins, from 1.
     pub line: u64,
 }
 
-/// A command.
+/// A command of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Run {
-    /// Text for a shell.
+    /// A text that a shell runs.
     Script {
-        /// It is not blank.
+        /// The text, which is not blank.
         text: String,
-        /// Which one.
+        /// The shell that runs it.
         shell: Shell,
     },
     /// A program and its arguments; the program is not empty.
     Argv(Vec<String>),
 }
 
-/// What runs the text of a step.
+/// The program that runs the text of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Shell {
     /// `sh`, which ends at the first line that fails and at a variable that is not set.
@@ -109,7 +109,7 @@ impl Shell {
     }
 }
 
-/// How often, and after what pause, something that failed is tried again.
+/// The number of attempts after a failure, and the pause between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retries {
     /// Attempts after the first one, at most 1000.
@@ -119,20 +119,20 @@ pub struct Retries {
 }
 
 impl Default for Retries {
-    /// None; a second's pause for those who ask for some and name no pause.
+    /// No retries; a pause of one second for files that ask for retries and name no pause.
     fn default() -> Self {
         Self { max: 0, backoff: Duration::from_secs(1) }
     }
 }
 
-/// What undoes a step.
+/// The declared undo of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compensate {
-    /// What is done.
+    /// The action that undoes it.
     pub action: Action,
-    /// Where a command runs, from the project's root and inside of it; `None`: in the root.
+    /// The directory in which a command runs, from the project's root and inside of it; `None`: the root.
     pub directory: Option<PathBuf>,
-    /// What is added to a command's environment.
+    /// Variables that are added to a command's environment.
     pub environment: BTreeMap<String, String>,
     /// How long one attempt may take: more than nothing, at most a year.
     pub timeout: Option<Duration>,
@@ -152,20 +152,20 @@ pub enum Action {
     },
     /// Run text with `sh -c`; it is not blank.
     Shell(String),
-    /// Give files back what they were: at least one path from the project's root, inside of it.
+    /// Restore files to what they were: at least one path from the project's root, inside of it.
     RestoreFile(Vec<PathBuf>),
-    /// End the process whose id stands in this file: a path from the project's root, inside of it.
+    /// End the process whose id is in this file: a path from the project's root, inside of it.
     KillProcess(PathBuf),
-    /// None is needed; with the reason, if it was given.
+    /// No undo is needed; with the reason, if one was given.
     Skip(Option<String>),
-    /// It cannot be undone, and nothing before it is; with the reason, if it was given.
+    /// It cannot be undone, and nothing before it is; with the reason, if one was given.
     Pivot(Option<String>),
-    /// It is not undone but tried again; with the reason, if it was given.
+    /// It is not undone but tried again; with the reason, if one was given.
     Retry(Option<String>),
 }
 
 ic_base::words! {
-    /// What a failed step leads to.
+    /// What happens after a step failed.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum OnFailure {
@@ -173,7 +173,7 @@ ic_base::words! {
         Rollback = "rollback",
         /// The workflow stops where it is.
         Stop = "stop",
-        /// The steps that do not need the failed one go on.
+        /// Steps that do not need the failed one continue.
         Continue = "continue",
     }
 }
@@ -206,7 +206,7 @@ impl Definition {
         Self::parse(&bytes, path)
     }
 
-    /// The workflow that `bytes` are; `path` is where they are from, for errors.
+    /// Parses a workflow; `path` is its origin, for errors.
     ///
     /// Errors: `invalid_workflow`, with file, line and column in the message and the details, for the first thing
     /// that is wrong; a cycle's steps also in `details.cycle`.

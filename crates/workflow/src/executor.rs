@@ -1,7 +1,7 @@
-//! Running the steps: what may start is started, at most so many at once, until nothing is left or something failed.
+//! Runs the steps: starts those that may start, up to the allowed number at once, until none is left or one failed.
 //!
-//! One thread writes the ledger; each step's command is followed by a thread of its own, which tells it what happens and waits
-//! while a child's birth is recorded.
+//! Only one thread writes the ledger. Each step's command has a thread of its own, which reports events and waits until the process of its
+//! command is recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,18 +22,18 @@ use crate::flow::{Flow, Ui};
 use crate::job::{Job, LONGEST_LOG};
 use crate::table::StepState;
 
-/// Output of steps that waits to be shown, in chunks: more holds the step up.
+/// Chunks of output that wait to be shown; with more, the step has to wait.
 const CHUNKS: usize = 64;
 
-/// How often it is looked whether somebody interrupts while nothing happens.
+/// The interval at which an interruption is looked for while no event comes.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How an execution ended.
+/// The outcome of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Every step succeeded.
+    /// Every step succeeded, and the run is at its end.
     Completed,
-    /// These failed, or were interrupted; nothing runs any more.
+    /// These steps failed or were interrupted; none runs any longer.
     Failed(Vec<usize>),
 }
 
@@ -43,15 +43,15 @@ enum Event {
     Ended(usize, Result<Outcome>),
 }
 
-/// What is under way.
+/// The state of the steps that this executor has begun.
 #[derive(Default)]
 struct Running {
     steps: BTreeSet<usize>,
-    /// When a step that failed is tried again.
+    /// The time at which a step that failed is tried again.
     waiting: BTreeMap<usize, Instant>,
-    /// How often each step was begun by this executor.
+    /// The number of times that this executor began each step.
     tries: BTreeMap<usize, u32>,
-    /// The checkpoint that steps which overlap share.
+    /// The checkpoint that steps share which run at the same time.
     shared: Option<CheckpointId>,
 }
 
@@ -62,10 +62,10 @@ impl Running {
 }
 
 impl Flow<'_> {
-    /// Runs what is left of the workflow. `policy`: whether independent steps go on after a failure.
+    /// Runs the rest of the workflow. `policy`: whether independent steps continue after a failure.
     pub(crate) fn execute(&mut self, policy: OnFailure, ui: &mut dyn Ui) -> Result<Ended> {
         let interrupted = self.saga.interrupted.clone();
-        // An error of ours must not leave children behind.
+        // An error of this program must not leave processes behind.
         let given_up = AtomicBool::new(false);
         let stop = || interrupted.load(Relaxed) || given_up.load(Relaxed);
         std::thread::scope(|scope| {
@@ -76,7 +76,7 @@ impl Flow<'_> {
                 drop(sender);
                 self.hear_out(&receiver);
             }
-            // Whoever still sends must not wait for somebody who reads no more.
+            // A thread that still sends must not wait for a receiver that reads no longer.
             drop(receiver);
             ended
         })
@@ -111,7 +111,7 @@ impl Flow<'_> {
         }
     }
 
-    /// What may be started now, at most as many as may run.
+    /// The steps that may start now, at most as many as may run.
     fn startable(&self, running: &Running, policy: OnFailure) -> Vec<usize> {
         let free = self.workflow.options.jobs.saturating_sub(running.steps.len() + running.waiting.len());
         let now = Instant::now();
@@ -135,7 +135,7 @@ impl Flow<'_> {
         sender: &SyncSender<Event>,
         stop: &'scope (dyn Fn() -> bool + Sync),
     ) -> Result<()> {
-        // First the phase: no work is on record in a phase that the run has not reached.
+        // The phase comes first: no work is on record in a phase that the run has not reached.
         self.move_to(&self.definition.steps[at].phase.clone())?;
         if running.is_idle() {
             running.shared = None;
@@ -152,7 +152,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Waits for something to happen, and records it.
+    /// Waits for an event, and records it.
     fn hear(
         &mut self,
         running: &mut Running,
@@ -170,10 +170,9 @@ impl Flow<'_> {
                 Ok(())
             }
             Ok(Event::Born(at, identity, reply)) => {
-                // The child waits behind its gate until this is committed: no death leaves a process that
-                // nobody knows.
+                // The child waits behind its gate until this is committed, so that a crash leaves no process which is not on record.
                 let recorded = self.born(at, &identity);
-                // A thread that is gone needs no answer.
+                // A thread that has ended needs no answer.
                 let _ = reply.send(recorded);
                 Ok(())
             }
@@ -201,7 +200,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Records how the steps end that nobody waits for any more, as far as that is possible.
+    /// Records the ends of steps after an error, as far as that is possible.
     fn hear_out(&mut self, receiver: &Receiver<Event>) {
         let mut can_record = true;
         while let Ok(event) = receiver.recv() {
@@ -221,7 +220,7 @@ impl Flow<'_> {
         }
     }
 
-    /// What is left when nothing runs and nothing can be started.
+    /// The outcome when no step runs and none can be started.
     fn rest(&mut self) -> Result<Ended> {
         let succeeded = self.in_state(&[StepState::Succeeded]);
         if succeeded.len() == self.definition.steps.len() {
@@ -233,8 +232,8 @@ impl Flow<'_> {
         Ok(Ended::Failed(bad.into_iter().collect()))
     }
 
-    /// Advances the run to a phase, one by one; a run that is there or beyond stays, and so does one that would get beyond because the
-    /// phase is marked to be passed over: at its end, a run is completed.
+    /// Advances the run to a phase, one by one. A run that is there or beyond stays. So does a run that would go beyond because the phase
+    /// is marked to be skipped: at its end it would be completed.
     fn move_to(&mut self, phase: &str) -> Result<()> {
         let target = self.run.chain.require(phase)?;
         while self.run.chain.require(&self.run.phase)? < target {
@@ -254,7 +253,7 @@ fn gave_up() -> Diagnosis {
     Diagnosis::new(Code::Internal, "The executor stopped.")
 }
 
-/// Runs a step's command on a thread of its own. Whoever listens may have gone: then the step is on its way to its end.
+/// Runs a step's command on a thread of its own. If the receiver is gone, the step is being ended.
 fn follow(job: &Job, sender: &SyncSender<Event>, stop: &(dyn Fn() -> bool + Sync)) {
     let command = Command {
         program: &job.program,

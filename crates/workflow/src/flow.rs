@@ -1,4 +1,4 @@
-//! A workflow that this process executes: its run, its definition, and how far each step is.
+//! A workflow that this process executes: its run, its definition, and the state of each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,19 +17,19 @@ use crate::definition::Definition;
 use crate::graph::Plan;
 use crate::table::{self, StepRow, StepState, Workflow};
 
-/// Who watches a workflow, and answers for it.
+/// The caller's view of a workflow, which also answers questions.
 pub trait Ui: Sink {
     /// An attempt of a step begins: the `at`-th of `of` steps.
     fn step_begins(&mut self, step: &str, attempt: i64, at: usize, of: usize);
-    /// A step says something.
+    /// A step wrote output.
     fn output(&mut self, step: &str, bytes: &[u8]);
-    /// An attempt of a step ended; it is tried again if it still is `running`.
+    /// An attempt of a step ended; another one follows if the row is still `running`.
     fn step_ended(&mut self, row: &StepRow);
-    /// Something went less well than it should have.
+    /// Something went less well than it should have, but is no failure.
     fn warn(&mut self, warning: &Warning);
-    /// Files, or git's state, are about to be put back.
+    /// Files, or git's state, are about to be restored.
     fn restoring(&mut self, what: &str);
-    /// Whether to roll back; `None` if there is nobody to ask.
+    /// Whether to roll back; `None` if no person can be asked.
     fn ask_rollback(&mut self, step: &str, error: &str) -> Option<bool>;
 }
 
@@ -37,7 +37,7 @@ pub trait Ui: Sink {
 pub(crate) struct Flow<'k> {
     pub(crate) kernel: &'k Kernel,
     pub(crate) settings: &'k Settings,
-    /// Checkpoints are taken along the way.
+    /// Whether checkpoints are taken before the steps.
     pub(crate) checkpoints: bool,
     pub(crate) saga: Saga<'k>,
     pub(crate) workspace: Workspace<'k>,
@@ -45,13 +45,13 @@ pub(crate) struct Flow<'k> {
     pub(crate) definition: Definition,
     pub(crate) plan: Plan,
     pub(crate) run: Run,
-    /// The steps that were begun or passed over in this epoch, by their place in the definition.
+    /// The steps that were begun or skipped in this epoch, by their index in the definition.
     pub(crate) rows: BTreeMap<usize, StepRow>,
-    /// The commit that was checked out when somebody last looked.
+    /// The commit that was checked out when HEAD was read last.
     pub(crate) head: Option<String>,
 }
 
-/// The working tree of a workflow's run. Errors: `foreign_root` when the caller stands in another one.
+/// The working tree of a workflow's run. Errors: `foreign_root` when the caller is in another one.
 pub(crate) fn workspace_here<'k>(
     kernel: &'k Kernel,
     settings: &'k Settings,
@@ -67,9 +67,9 @@ pub(crate) fn workspace_here<'k>(
 }
 
 impl<'k> Flow<'k> {
-    /// Takes a workflow over, where it is.
+    /// Takes a workflow over, at the step that it has reached.
     ///
-    /// Errors: `work_running` while another process executes it, `foreign_root` when the caller stands in another tree.
+    /// Errors: `work_running` while another process executes it, `foreign_root` when the caller is in another tree.
     pub(crate) fn take(
         kernel: &'k Kernel,
         settings: &'k Settings,
@@ -80,7 +80,7 @@ impl<'k> Flow<'k> {
         let workspace = workspace_here(kernel, settings, &run)?;
         let saga = Saga::take(kernel, settings, run_id)?;
         saga.end_children()?;
-        // Whoever had it until now may have changed it.
+        // Read again: the process that had the run until now may have changed it.
         let run = saga.run()?;
         let workflow = kernel.read(|snapshot| table::get(snapshot, run_id))?;
         let definition = workflow.parsed()?;
@@ -110,7 +110,7 @@ impl<'k> Flow<'k> {
         Ok(())
     }
 
-    /// Errors: `stale_phase` if somebody rolled the run back meanwhile, `run_not_active` if it was called off.
+    /// Errors: `stale_phase` if the run was rolled back since it was taken, `run_not_active` if it was cancelled.
     pub(crate) fn require_ours(&self, snapshot: &Snapshot<'_>) -> Result<()> {
         let run = ic_phase::run::get(snapshot, &self.run.id)?;
         run.require_active()?;
@@ -132,7 +132,7 @@ impl<'k> Flow<'k> {
         self.rows.iter().filter(|(_, row)| states.contains(&row.state)).map(|(at, _)| *at).collect()
     }
 
-    /// What a checkpoint around a step is linked to.
+    /// The link of a checkpoint around a step.
     pub(crate) fn link(&self, at: usize, message: String) -> Link {
         let step = &self.definition.steps[at];
         Link {
@@ -146,7 +146,7 @@ impl<'k> Flow<'k> {
         }
     }
 
-    /// Captures the tree; `None` if no checkpoints are taken.
+    /// Captures the tree before a step; `None` if no checkpoints are taken.
     pub(crate) fn shoot(&self, at: usize, message: String) -> Result<Option<StepShot>> {
         if !self.checkpoints {
             return Ok(None);
@@ -154,8 +154,7 @@ impl<'k> Flow<'k> {
         StepShot::take(&self.workspace, self.link(at, message)).map(Some)
     }
 
-    /// Captures the tree where no step runs. `is_end`: what changes afterwards was changed by somebody else. A capture that
-    /// fails is a warning.
+    /// Captures the tree where no step runs. `is_end`: later changes are not the workflow's. A capture that fails is a warning.
     pub(crate) fn capture(&self, message: &str, is_end: bool, ui: &mut dyn Ui) {
         if !self.checkpoints {
             return;
@@ -176,7 +175,7 @@ impl<'k> Flow<'k> {
         }
     }
 
-    /// A path of the definition, which starts at the project's directory, from the top of the tree.
+    /// The path from the top of the tree, of a path in the definition, which starts at the project's directory.
     pub(crate) fn below_root(&self, path: &Path) -> PathText {
         let project =
             std::fs::canonicalize(&self.run.project_dir).unwrap_or_else(|_| self.run.project_dir.clone());

@@ -1,7 +1,7 @@
-//! In which order the steps of a workflow may run. Nothing here starts anything.
+//! The order in which the steps of a workflow may run. Nothing here starts anything.
 //!
-//! Two rules: a step starts after every step that it needs, and after every step of the phases before its own. No
-//! function recurses, and none takes longer than the number of steps and needs, so that thousands cost nothing.
+//! Two rules: a step starts after every step that it needs, and after every step of the phases before its own. No function recurses, and
+//! none takes longer than linear time in steps and needs, so that workflows with thousands of steps cost nothing.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,11 +13,11 @@ use crate::definition::Definition;
 /// The steps of a workflow by their places in [`Definition::steps`], and what must come before what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What each step needs.
+    /// The needs of each step.
     graph: Graph,
     /// The steps of each phase, in the order of the chain.
     phases: Vec<Range<usize>>,
-    /// Where in `phases` each step is.
+    /// The index in `phases` of each step's phase.
     phase_of: Vec<usize>,
     /// All steps, each after those that it needs.
     order: Vec<usize>,
@@ -41,22 +41,21 @@ impl Plan {
         Self { graph, phases, phase_of, order }
     }
 
-    /// How many steps there are.
+    /// The number of steps.
     pub fn steps(&self) -> usize {
         self.graph.len()
     }
 
-    /// All steps in an order in which they may run one at a time: each after what it needs, phase by phase,
-    /// and else as in the file.
+    /// All steps in an order in which they may run one at a time: each after what it needs, phase by phase, and otherwise as in the file.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// The steps that may start now, in the file's order: neither finished nor running, of the first phase
-    /// that is not finished, with all that they need finished.
+    /// The steps that may start now, in the file's order: those of the first unfinished phase that are neither finished nor running, and
+    /// whose needs are all finished.
     ///
-    /// A step that failed and is not to be tried again belongs to `running`: neither it nor what comes after it
-    /// starts. To go on without it, count it and its [descendants](Self::descendants) as finished.
+    /// A step that failed and is not to be tried again belongs to `running`: neither it nor what comes after it starts. To continue without
+    /// it, count it and its [descendants](Self::descendants) as finished.
     pub fn ready(&self, finished: &BTreeSet<usize>, running: &BTreeSet<usize>) -> Vec<usize> {
         let mut is_finished = vec![false; self.steps()];
         for step in finished {
@@ -72,13 +71,12 @@ impl Plan {
             .collect()
     }
 
-    /// The steps that need `step`, directly or through others; not itself. That a later phase waits for it
-    /// does not count.
+    /// The steps that need `step`, directly or through others, without itself. A later phase does not need it.
     pub fn descendants(&self, step: usize) -> BTreeSet<usize> {
         self.graph.descendants([step])
     }
 
-    /// The steps that `step` needs, directly or through others; not itself.
+    /// The steps that `step` needs, directly or through others, without itself.
     pub fn ancestors(&self, step: usize) -> BTreeSet<usize> {
         self.graph.ancestors([step])
     }
@@ -95,8 +93,8 @@ impl Plan {
 
     /// Two steps that may run at the same time; `None` if there is only one order in which all steps can run.
     pub fn first_overlap(&self) -> Option<(usize, usize)> {
-        // Nothing lies between neighbours in the order that could join them: they overlap unless one needs the
-        // other. If all neighbours are joined, so are all steps.
+        // No step between neighbours in the order could connect them, so they overlap unless one needs the other. If all neighbours are
+        // connected, so are all steps.
         self.order.windows(2).map(|pair| (pair[0], pair[1])).find(|(earlier, later)| {
             self.phase_of[*earlier] == self.phase_of[*later] && !self.graph.needs(*later).contains(earlier)
         })

@@ -1,4 +1,4 @@
-//! One step: what is recorded before it begins, and its command.
+//! One step: the records that are written before it begins, and its command.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -29,7 +29,7 @@ use crate::table::{self, StepRow, StepState};
 /// The longest log of an attempt, in bytes.
 pub(crate) const LONGEST_LOG: u64 = 64 << 20;
 
-/// A command that is ready to be run; its step is recorded as running.
+/// A command that is ready to run; its step is recorded as running.
 pub(crate) struct Job {
     pub(crate) at: usize,
     pub(crate) program: Program,
@@ -42,15 +42,15 @@ pub(crate) struct Job {
 /// The compensation of a step that was begun before.
 #[derive(Default)]
 struct OpenCompensation {
-    /// It is not run yet: it is kept, with its idempotency key.
+    /// Not run yet, so it is kept, with its idempotency key.
     kept: Option<CompensationId>,
-    /// Its undo was cut off: nobody knows what is left of the effect.
+    /// Its undo was cut off, so it is not known what is left of the effect.
     cut_off: Option<Compensation>,
 }
 
 impl Flow<'_> {
-    /// Records that an attempt of a step begins: its checkpoint, its dispatch, its compensation, armed. `shared` is the
-    /// checkpoint of steps that run now, which this one shares.
+    /// Records that an attempt of a step begins: its checkpoint, its dispatch, its armed compensation. `shared` is the checkpoint of steps
+    /// that run now, which this one shares.
     pub(crate) fn begin(&mut self, at: usize, shared: Option<&CheckpointId>) -> Result<Job> {
         let step = self.definition.steps[at].clone();
         let old = self.rows.get(&at).cloned();
@@ -59,8 +59,7 @@ impl Flow<'_> {
             (None, false) => self.shoot(at, format!("before the step {}", step.id))?,
             _ => None,
         };
-        // A shot holds the store already. Asked for twice, it would be waited for by its own holder, behind a sweep that waits
-        // for this very process.
+        // A capture holds the lock of the store already. Taken twice, the lock would wait behind a sweep that waits for this very process.
         let _lock = match &shot {
             Some(_) => None,
             None => {
@@ -78,6 +77,7 @@ impl Flow<'_> {
         let new_compensation: CompensationId = self.kernel.context.new_id();
         let checkpoint = shot.as_ref().map(|shot| shot.id().clone()).or_else(|| shared.cloned());
         let (row, key) = self.saga.write(|tx, now| {
+            // Checked in the transaction that begins the step: a cancelled run must not begin another one.
             self.require_ours(tx)?;
             if !is_retry {
                 let attempt = next_attempt(tx, &self.run, &step.id)?;
@@ -108,7 +108,7 @@ impl Flow<'_> {
         Ok(job)
     }
 
-    /// The row of an attempt that begins; what the step had before its first attempt stays.
+    /// The row of an attempt that begins; it keeps what the step had before its first attempt.
     fn running(&self, old: Option<&StepRow>, checkpoint: Option<&CheckpointId>) -> StepRow {
         let retried = old.filter(|row| row.state == StepState::Running);
         StepRow {
@@ -128,7 +128,7 @@ impl Flow<'_> {
         }
     }
 
-    /// The step's work under way, taken up; else a new dispatch, begun.
+    /// The unfinished dispatch of the step, or a new one, which is begun.
     fn dispatch_of(
         &self,
         tx: &Transaction<'_>,
@@ -148,7 +148,7 @@ impl Flow<'_> {
         dispatch::start(tx, now, &made, None)
     }
 
-    /// What there is of the step's compensation before an attempt.
+    /// The state of the step's compensation before an attempt.
     fn open_compensation(&self, old: Option<&StepRow>) -> Result<OpenCompensation> {
         let Some(id) = old.and_then(|row| row.compensation_id.as_ref()) else {
             return Ok(OpenCompensation::default());
@@ -172,7 +172,7 @@ impl Flow<'_> {
         new: Option<(&Action, &CompensationId)>,
     ) -> Result<Option<CompensationId>> {
         if let Some(cut_off) = &open.cut_off {
-            // The step makes the effect anew, whatever is left of it, and the new undo takes that back.
+            // The step makes the effect anew, whatever is left of it, and the new undo reverts that.
             let why = "its step ran again after its undo was interrupted, and has its own undo";
             compensation::finish(tx, now, cut_off, End::Skipped(why))?;
         }
@@ -237,7 +237,7 @@ impl Flow<'_> {
         }
     }
 
-    /// What a declared compensation does, with what it must remember of the tree as it is now.
+    /// The action of a declared compensation, with the present contents that it must restore later.
     fn action(&self, declared: &definition::Compensate) -> Result<Action> {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let how = || How {
@@ -265,13 +265,13 @@ impl Flow<'_> {
         })
     }
 
-    /// Records the process of an attempt, before it does anything. Errors: `run_not_active` and `stale_phase`, as
+    /// Records the process of an attempt, before the process does anything. Errors: `run_not_active` and `stale_phase`, as
     /// [`Flow::require_ours`]: then it never does anything.
     pub(crate) fn born(&mut self, at: usize, identity: &ProcessIdentity) -> Result<()> {
         let Some(row) = self.rows.get(&at) else { return Ok(()) };
         let row = StepRow { child: Some(identity.clone()), ..row.clone() };
         self.saga.write(|tx, now| {
-            // Whoever cancelled the run since the step began looked for processes to end, and this one was not there yet.
+            // A cancellation since the step began has ended the processes that it found, and this one did not exist then.
             self.require_ours(tx)?;
             if let Some(id) = &row.dispatch_id {
                 dispatch::set_process(tx, id, Some(&ic_kernel::worker::process_of(identity)))?;
@@ -283,8 +283,8 @@ impl Flow<'_> {
     }
 }
 
-/// The number of an attempt at a step that begins now: one more than that of the last point of the step which no rollback undid. One that an undo
-/// left standing keeps its name so.
+/// The number of an attempt at a step that begins now: one more than that of the last point of the step which no rollback undid. So a point
+/// that an undo left standing keeps its name.
 fn next_attempt(snapshot: &Snapshot<'_>, run: &ic_phase::Run, step: &str) -> Result<i64> {
     let mut last = 0;
     for known in point::named_in(snapshot, &run.id, Kind::Step, step)? {
@@ -295,8 +295,8 @@ fn next_attempt(snapshot: &Snapshot<'_>, run: &ic_phase::Run, step: &str) -> Res
     Ok(last + 1)
 }
 
-/// Records the point before an attempt at a step. Steps that begin from one look at the tree share a point: to go back to before one of
-/// them is to go back to before all.
+/// Records the point before an attempt at a step. Steps that begin from one checkpoint share a point: a rollback to before one of them goes
+/// to before all.
 fn record_point(
     tx: &Transaction<'_>,
     now: Timestamp,
@@ -317,12 +317,12 @@ fn record_point(
     point::insert(tx, now, &run, new, seq, shared)
 }
 
-/// Where a step writes what it made, beside its log.
+/// The file in which a step writes its outputs, beside its log.
 pub(crate) fn outputs_of(log: &Path) -> PathBuf {
     log.with_extension("outputs")
 }
 
-/// Makes the file of outputs, empty. `keeps`: what earlier attempts said stays, for the undo that they share.
+/// Makes the file of outputs, empty. `keeps`: the outputs of earlier attempts stay, for the undo that they share.
 fn make_outputs(path: &Path, keeps: bool) -> Result<()> {
     let make = || {
         let mut file = private::open(path, File::options().create(true).read(true).append(true))?;
@@ -334,7 +334,7 @@ fn make_outputs(path: &Path, keeps: bool) -> Result<()> {
             file.seek(SeekFrom::End(-1))?;
             file.read_exact(&mut last)?;
         }
-        // Whoever was killed in the middle of a line.
+        // An attempt may have been killed in the middle of a line.
         if last == *b"\n" { Ok(()) } else { file.write_all(b"\n") }
     };
     make().while_doing(|| format!("writing {}", path.display()))

@@ -16,7 +16,7 @@ pub(crate) fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow
     let standing = table::steps(snapshot, &run.id, run.epoch)?;
     let succeeded = standing.iter().filter(|row| row.state == StepState::Succeeded).count();
     let is_whole = succeeded == workflow.parsed()?.steps.len();
-    // A rollback over several layers takes steps back and does not write the workflow's row: those are left to do.
+    // A rollback over several layers undoes steps and does not write the workflow's row: those steps are left to do.
     if workflow.state == State::Completed && is_whole {
         return Err(Diagnosis::new(
             Code::NothingToResume,
@@ -25,7 +25,7 @@ pub(crate) fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow
         .hint(format!("to roll it back: ic workflow rollback {} --yes", run.id.short())));
     }
     if run.status == RunStatus::Completed {
-        // Its executor may have died when nothing was left but to say so.
+        // The executor may have died when only that record was left to write.
         if is_whole {
             return Ok(());
         }
@@ -43,7 +43,7 @@ pub(crate) fn may_roll_back(snapshot: &Snapshot<'_>, run: &Run, overrides: &Over
     require_work(snapshot, run)
 }
 
-/// Errors: `nothing_to_roll_back` if no step was begun since the last rollback: there is nothing to undo, and no point to go back to.
+/// Errors: `nothing_to_roll_back` if no step was begun since the last rollback, so that there is no point to go back to.
 pub(crate) fn require_work(snapshot: &Snapshot<'_>, run: &Run) -> Result<()> {
     if !table::steps(snapshot, &run.id, run.epoch)?.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a call decides about a workflow, and what follows from that, its file and what was decided before.
+//! The decisions of a call about a workflow, and the options that follow from them, its file and earlier calls.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,31 +9,31 @@ use ic_journal::Force;
 use crate::definition::{Definition, OnFailure, Strategy};
 use crate::table::Options;
 
-/// What a call decides, over what the file and the configuration say.
+/// The decisions of a call, which override the file and the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// What a failed step leads to; then nobody is asked.
+    /// What a failed step leads to; if it is set, the person is not asked.
     pub on_failure: Option<OnFailure>,
-    /// What a rollback restores.
+    /// The part of the tree that a rollback restores.
     pub strategy: Option<Strategy>,
-    /// How many steps may run at once.
+    /// The number of steps that may run at once.
     pub jobs: Option<usize>,
-    /// Which refusals of a rollback the caller has decided to pass.
+    /// The refusals of a rollback that the caller has decided to pass.
     pub force: Force,
-    /// The checkpoint that a rollback goes back to, one of [`crate::points`]; none: to before the first step.
+    /// The checkpoint to which a rollback goes, one of [`crate::points`]; `None`: to before the first step.
     pub to: Option<CheckpointId>,
-    /// What a rollback would do must have this hash, as [`crate::Preview`] has it.
+    /// The hash that the plan of the rollback must have, as in [`crate::Preview`].
     pub expect_plan: Option<String>,
-    /// Set from elsewhere: children are ended, and nothing further begins.
+    /// Set by another thread: processes are ended, and no further step begins.
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// Whether a workflow can be started like this. Errors: as [`crate::run`] would give before anything begins.
+/// Whether a workflow can be started with these decisions. Errors: those of [`crate::run`] before anything begins.
 pub fn check(definition: &Definition, overrides: &Overrides) -> Result<()> {
     check_strategy(definition, &options(definition, overrides, None))
 }
 
-/// What holds for a call; `before`: what held for the call before.
+/// The options of a call; `before`: the options of the call before.
 pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Option<&Options>) -> Options {
     let known = before.map(|before| before.strategy).or(definition.strategy);
     Options {
@@ -43,7 +43,7 @@ pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Op
     }
 }
 
-/// Errors: `invalid_value` for `partial` where steps may overlap: they are restored together.
+/// Errors: `invalid_value` for `partial` where steps may overlap, because such steps are restored together.
 pub(crate) fn check_strategy(definition: &Definition, options: &Options) -> Result<()> {
     if options.strategy != Strategy::Partial || options.jobs == 1 {
         return Ok(());

@@ -1,7 +1,7 @@
-//! The points that a workflow can be rolled back to: before each step that was begun.
+//! The points to which a workflow can be rolled back: before each step that was begun.
 //!
-//! A point is the checkpoint from before a step, and its order is that of the ledger. To roll back to it is to undo what was
-//! recorded after it, and to restore it; earlier steps stand.
+//! A point is the checkpoint from before a step; the ledger orders the points. A rollback to a point undoes what was recorded after it, and
+//! restores the checkpoint; earlier steps stand.
 
 use std::ops::ControlFlow;
 
@@ -18,20 +18,20 @@ use crate::may::require_work;
 use crate::options::Overrides;
 use crate::table::{self, StepRow, Workflow};
 
-/// A point that a workflow can be rolled back to.
+/// A point to which a workflow can be rolled back.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// The steps that began from it: more than one where they ran at the same time.
+    /// The steps that began from it: several where they ran at the same time.
     pub steps: Vec<String>,
     /// The phase of the first of them.
     pub phase: String,
-    /// The tree as it was before them.
+    /// The checkpoint of the tree from before them.
     pub checkpoint: Checkpoint,
-    /// Whether nothing of the workflow lies before it.
+    /// Whether no work of the workflow is before it.
     pub is_first: bool,
 }
 
-/// The points that a workflow can be rolled back to now, newest first: before each step that stands and whose checkpoint is kept.
+/// The points to which a workflow can be rolled back now, newest first: before each step that stands and whose checkpoint is kept.
 ///
 /// Errors: `no_workflow`; `nothing_to_roll_back` if nothing was done since its last rollback.
 pub fn points(kernel: &Kernel, reference: &str) -> Result<Vec<Point>> {
@@ -46,10 +46,10 @@ pub fn points(kernel: &Kernel, reference: &str) -> Result<Vec<Point>> {
     })
 }
 
-/// The point that `checkpoint` names: an id, or the end of one. While a rollback is unfinished, it is the one that it goes to.
+/// The point that `checkpoint` names by its id or the end of one. While a rollback is unfinished, its own point.
 ///
 /// Errors: `checkpoint_not_found`, `ambiguous_id`; `invalid_value` if no step of the workflow began from it; `steps_overlap` if an
-/// unfinished rollback goes to another one.
+/// unfinished rollback goes to another point.
 pub fn point(kernel: &Kernel, reference: &str, checkpoint: &str) -> Result<Point> {
     kernel.read(|snapshot| {
         let found = record::resolve(snapshot, checkpoint)?;
@@ -64,17 +64,17 @@ pub fn point(kernel: &Kernel, reference: &str, checkpoint: &str) -> Result<Point
     })
 }
 
-/// The point of this checkpoint.
+/// The point that has this checkpoint.
 ///
-/// Errors: `invalid_value` if no step that stands began from it; `steps_overlap` if an earlier step may have run again after it: the
-/// checkpoint would then restore half of what that step did.
+/// Errors: `invalid_value` if no step that stands began from it; `steps_overlap` if an earlier step may have run again after it, because
+/// the checkpoint would restore half of that step's changes.
 pub(crate) fn before(
     snapshot: &Snapshot<'_>,
     run: &Run,
     workflow: &Workflow,
     id: &CheckpointId,
 ) -> Result<Point> {
-    // Before the checkpoint is judged: with nothing to undo, every one of them would be the wrong one.
+    // Checked before the checkpoint: with nothing to undo, every checkpoint would be refused for another reason.
     require_work(snapshot, run)?;
     let standing = standing(snapshot, run, workflow)?;
     let point = match standing.iter().position(|point| point.checkpoint.id == *id) {
@@ -108,7 +108,7 @@ fn standing(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<V
         let (phase, checkpoint) = (phase.unwrap_or_default(), record::get(snapshot, id)?);
         points.push(Point { steps: vec![row.step], phase, checkpoint, is_first: false });
     }
-    // A step that was resumed keeps the checkpoint from before its first attempt: the order of the rows is not that of the points.
+    // A resumed step keeps the checkpoint from before its first attempt, so the order of the rows is not that of the points.
     points.sort_by_key(|point| point.checkpoint.seq);
     if let Some(first) = points.first_mut() {
         first.is_first = true;
@@ -125,7 +125,7 @@ fn is_earlier(snapshot: &Snapshot<'_>, row: &StepRow, seq: Seq) -> Result<bool> 
 fn step_checkpoints(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Vec<String>> {
     let mut names = Vec::new();
     record::list(snapshot, Filter { run_id: Some(&run.id), pruned: true, ..Filter::default() }, |found| {
-        // What a restore was about to change, or left, is no beginning of a step.
+        // Checkpoints before and after a restore belong to no step.
         let is_look = found.seq > seq && found.kind == record::Kind::Auto;
         names.extend(found.link.step_name.filter(|_| is_look));
         Ok(ControlFlow::Continue(()))
@@ -152,8 +152,8 @@ fn may_have_run_again(
     if workflow.options.jobs == 1 || row.attempts == 1 {
         return Ok(false);
     }
-    // A step that was interrupted takes its work up again, and beside others it takes no checkpoint of its own: nothing tells
-    // when. What the steps of the point need was over before them.
+    // An interrupted step resumes its work, and beside others it takes no checkpoint of its own, so the time of that is not on record.
+    // Steps that the point's steps need had ended before those began.
     let place = |name: &str| definition.steps.iter().position(|step| step.id == name);
     let Some(earlier) = place(&row.step) else { return Ok(false) };
     let after = Plan::of(definition).descendants(earlier);
@@ -164,7 +164,7 @@ fn may_have_run_again(
 
 fn no_point(run: &Run, id: &CheckpointId, standing: &[Point]) -> Diagnosis {
     let short = run.id.short();
-    // `workflow checkpoints` lists all of the run's: which of them a step began from is said here.
+    // `workflow checkpoints` lists all of the run's checkpoints; the hint tells which of them a step began from.
     let newest = standing.iter().rev().find(|point| point.checkpoint.pruned_at.is_none()).map(|point| {
         format!(
             "to before {}: ic workflow rollback {short} --id {} --yes; ",

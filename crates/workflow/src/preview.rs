@@ -1,4 +1,4 @@
-//! What rolling a workflow back would do.
+//! The preview of a rollback of a workflow.
 
 use ic_base::{Result, RunId};
 use ic_journal::steps::{self, Step};
@@ -14,42 +14,42 @@ use crate::may::may_roll_back;
 use crate::options::{Overrides, check_strategy, options};
 use crate::table;
 
-/// What [`crate::rollback`] would do now.
+/// The result of [`crate::rollback`] if it was called now.
 #[derive(Debug)]
 pub struct Preview {
-    /// The run.
+    /// The run of the workflow.
     pub run_id: RunId,
-    /// The workflow's name.
+    /// The name in the workflow's file.
     pub workflow: String,
-    /// What.
+    /// Whether a rollback would begin, or be resumed.
     pub would: Would,
 }
 
 /// What a rollback of a workflow would do.
 #[derive(Debug)]
 pub enum Would {
-    /// Begin one.
+    /// Begin a rollback with this plan.
     Begin(Box<Plan>),
-    /// Resume the one that was begun, whose plan is made: how far it is.
+    /// Resume the rollback that was begun: its row and its steps.
     Resume(Box<(RollbackRecord, Vec<Step>)>),
 }
 
-/// A rollback that was not begun.
+/// The plan of a rollback that was not begun.
 #[derive(Debug)]
 pub struct Plan {
-    /// What is restored.
+    /// The part of the tree that is restored.
     pub strategy: Strategy,
-    /// The steps before which the workflow is then; none: before the first one.
+    /// The steps before which the workflow is after the rollback; empty: before the first one.
     pub before_steps: Vec<String>,
-    /// Why files and git stay, though the strategy names them.
+    /// Why files and git are left, though the strategy names them.
     pub stays: Option<&'static str>,
     /// The plan, with the reasons for which it would be refused.
     pub whole: LayeredRollback,
 }
 
-/// Says what [`crate::rollback`] would do now. Nothing is locked or changed.
+/// Plans what [`crate::rollback`] would do now. Nothing is locked or changed.
 ///
-/// Errors: those of `rollback` that no flag decides; the others are in the plan.
+/// Errors: those of `rollback` that no flag passes; the others are in the plan.
 pub fn preview(
     kernel: &Kernel,
     settings: &Settings,

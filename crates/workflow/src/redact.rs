@@ -1,10 +1,10 @@
-//! Taking a secret out of what is known about a step.
+//! Removes a secret from what is known about a step.
 
 use ic_base::Result;
 use ic_events::Event;
 use ic_store::Transaction;
 
-/// Takes why a step failed out of its row and its workflow's, if a redacted event told of the step's dispatch. Its log is a file
+/// Removes the reason of a step's failure from its row and its workflow's, if a redacted event named the step's dispatch. The log is a file
 /// beside the ledger, and stays.
 pub fn redact(tx: &Transaction<'_>, event: &Event) -> Result<()> {
     let (Some(dispatch), Some(run), "dispatch") = (&event.subject_id, &event.run_id, event.source.as_str())

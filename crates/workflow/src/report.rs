@@ -1,4 +1,4 @@
-//! What became of a workflow.
+//! The outcome of a workflow.
 
 use std::path::PathBuf;
 
@@ -12,136 +12,137 @@ use crate::flow::Flow;
 use crate::table::{State, StepRow, StepState, Workflow};
 
 ic_base::words! {
-    /// What became of it as a whole.
+    /// The outcome of the workflow as a whole.
     pub enum Status {
-        /// It goes on, or its executor died.
+        /// It runs, or its executor died.
         Running = "running",
-        /// Every step succeeded.
+        /// Every step succeeded, and the run is at its end.
         Completed = "completed",
-        /// It came to its end, without the steps that failed and those that need them.
+        /// It ended without the steps that failed and those that need them.
         Failed = "failed",
-        /// It was taken back.
+        /// It was rolled back as a whole.
         RolledBack = "rolled_back",
-        /// It was rolled back, and something of it stays.
+        /// It was rolled back, and a part of its changes stays.
         RolledBackInPart = "rolled_back_in_part",
-        /// It is taken back in part; what is left can be resumed.
+        /// It is rolled back in part; the rest can be resumed.
         RollingBack = "rolling_back",
-        /// It waits where it is.
+        /// It waits before its next step.
         Stopped = "stopped",
         /// Its run was cancelled.
         Cancelled = "cancelled",
     }
 }
 
-/// Whether an effect is undone.
+/// Whether an effect was undone by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EffectUndone {
-    /// Its undo ended well.
+    /// Its undo was carried out with success.
     Yes,
-    /// The process of its undo died in its midst: nobody knows.
+    /// The process of its undo died in the middle, so it is not known.
     Perhaps,
 }
 
-/// A step, as far as it came.
+/// A step, with its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepReport {
-    /// Its name.
+    /// The name of the step.
     pub id: String,
-    /// Its phase.
+    /// The phase in which it runs.
     pub phase: String,
     /// How far it came.
     pub state: StepState,
-    /// It ended well and was rolled back since, or its effect is undone and the rest of its rollback is to come.
+    /// Whether it succeeded and was rolled back since, or its effect is undone and the rest of its rollback is to come.
     pub is_rolled_back: bool,
-    /// A rollback took its work back, and it was not begun again since.
+    /// Whether a rollback undid its work, and it was not begun again since.
     pub is_undone: bool,
-    /// It is undone, and what it did outside of the project is not: its effect was passed over.
+    /// Whether it is undone except for its effect outside of the project, which was skipped.
     pub is_effect_left: bool,
-    /// It ended well and stands, and its effect alone was undone since, or perhaps: resuming the workflow runs it again.
+    /// It succeeded and stands, and only its effect was, or may have been, undone since: a resume of the workflow runs it again. `None`: it
+    /// is not so.
     pub effect_undone: Option<EffectUndone>,
-    /// What is known of it, if it was begun.
+    /// The row of its last attempt; `None`: it was never begun.
     pub row: Option<StepRow>,
 }
 
 impl StepReport {
-    /// What it is, in text and in JSON.
+    /// The word for its state in text and in JSON.
     pub fn shown(&self) -> &'static str {
         if self.is_rolled_back { "rolled_back" } else { self.state.as_str() }
     }
 }
 
-/// What was put back.
+/// The changes of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// The checkpoint.
+    /// The checkpoint that was restored.
     pub checkpoint_id: CheckpointId,
-    /// How many changes of files that took.
+    /// The number of changed files.
     pub changes: usize,
     /// Whether git's state was changed.
     pub git: bool,
     /// Paths that could not be changed, and why.
     pub failed: Vec<(PathBuf, String)>,
-    /// Paths that are left alone, and why.
+    /// Paths that were left, and why.
     pub skipped: Vec<(PathBuf, String)>,
-    /// Paths that stay as they are because nobody can compare them with the checkpoint, and why.
+    /// Paths that were left because they cannot be compared with the checkpoint, and why.
     pub not_compared: Vec<(PathBuf, String)>,
-    /// What the checkpoint's tree had at a path and does not come back with it.
+    /// What the checkpoint's tree had at a path and is not restored.
     pub not_kept: Vec<(PathBuf, String)>,
-    /// What is not as the checkpoint has it after the restore, and why; git's state is named `.git`.
+    /// Paths that differ from the checkpoint after the restore, and why; git's state is named `.git`.
     pub differs: Vec<(PathBuf, String)>,
-    /// Other work trees that were made or removed since, or that the checkpoint holds files of; they stay as they are.
+    /// Other work trees that were made or removed since, or whose files the checkpoint has. They are not changed.
     pub work_trees: Vec<(PathBuf, String)>,
-    /// Repositories of which files go back and history stays, with the command that moves it.
+    /// Repositories whose files are restored and whose history is not, with the command that moves it.
     pub repositories: Vec<(PathBuf, String)>,
 }
 
-/// How a workflow was taken back.
+/// The rollback of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenBack {
-    /// What was restored.
+    /// The part of the tree that was to be restored.
     pub strategy: Strategy,
     /// The undone effects, in the order of undoing.
     pub compensations: Vec<Compensation>,
-    /// Effects that are not undone.
+    /// Effects that were not undone.
     pub left: Vec<CompensationId>,
-    /// What was put back, if it came to that.
+    /// The changes to the tree; `None`: the rollback did not reach it.
     pub restored: Option<Restored>,
-    /// Rows of the application's tables that went.
+    /// Rows of the application's tables that were removed.
     pub rows: Option<Data>,
-    /// The rollback of the run, if it came to that.
+    /// The rollback of the run; `None`: none was begun.
     pub rollback_id: Option<RollbackId>,
-    /// Where the run is then.
+    /// The phase of the run after it.
     pub to_phase: String,
-    /// The steps before which it is then; none: before the first one, or where it was.
+    /// The steps before which the workflow is after it; empty: before the first one, or where it was.
     pub before_steps: Vec<String>,
-    /// The undone steps whose files stay: no checkpoint has the tree from before them, and they declare no undo.
+    /// The undone steps whose files stay, because no checkpoint has the tree from before them and they declare no undo.
     pub not_undone: Vec<String>,
-    /// Why it came no further.
+    /// Why it stopped; `None`: it did not.
     pub error: Option<String>,
-    /// What can be done about that.
+    /// The commands that can follow a stop.
     pub hint: Option<String>,
 }
 
-/// What became of a workflow.
+/// The outcome of a workflow, with its steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Its run.
+    /// The run of the workflow.
     pub run_id: RunId,
-    /// Its name.
+    /// The name in the workflow's file.
     pub workflow: String,
-    /// What became of it.
+    /// The outcome as a whole.
     pub status: Status,
     /// Its steps, in the order of its file.
     pub steps: Vec<StepReport>,
-    /// The step that failed first.
+    /// The step that failed first; `None`: none failed.
     pub failed_step: Option<String>,
-    /// Why.
+    /// The reason of that failure.
     pub error: Option<String>,
-    /// The step that it begins with when it is resumed after a rollback that left earlier ones standing.
+    /// The step with which a resume begins after a rollback that left earlier steps standing.
     pub ahead: Option<String>,
-    /// What holds its run before the phase of its next step, if it waits for that.
+    /// What blocks its run before the phase of its next step, if it waits for that.
     pub waits_for: Option<Held>,
-    /// How it was taken back, if it was.
+    /// Its rollback, where this call made or resumed one.
     pub rollback: Option<TakenBack>,
 }
 
@@ -157,7 +158,7 @@ impl From<State> for Status {
 }
 
 impl Report {
-    /// The report on a workflow whose steps came so far.
+    /// The report on a workflow with these steps.
     pub(crate) fn of(workflow: &Workflow, steps: Vec<StepReport>) -> Self {
         Self {
             run_id: workflow.run_id.clone(),
@@ -174,7 +175,7 @@ impl Report {
 }
 
 impl Flow<'_> {
-    /// The report on the steps of this epoch.
+    /// The report on the steps of this epoch, with `status`.
     pub(crate) fn report(&self, status: Status) -> Report {
         let steps = self.definition.steps.iter().map(|step| {
             let row = self.rows.values().find(|row| row.step == step.id).cloned();

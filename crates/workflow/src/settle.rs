@@ -1,4 +1,4 @@
-//! What is recorded of a step when an attempt is over: how it ended, its commits, its outputs, what is known about its undo.
+//! The records of a step after an attempt: how it ended, its commits, its outputs, what is known about its undo.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -21,14 +21,14 @@ use crate::flow::Flow;
 use crate::job::outputs_of;
 use crate::table::{self, StepRow, StepState};
 
-/// More bytes of outputs are not read.
+/// The number of bytes of outputs that are read.
 const LONGEST_OUTPUTS: u64 = 1 << 20;
 
-/// Nothing of an attempt ran.
+/// The exit of an attempt of which nothing ran.
 const NOT_BEGUN: Exit = Exit::NotStarted(String::new());
 
 impl Flow<'_> {
-    /// Records how an attempt ended; `will_retry`: another one follows.
+    /// Records the end of an attempt; `will_retry`: another one follows.
     pub(crate) fn ended(&mut self, at: usize, outcome: &Outcome, will_retry: bool) -> Result<()> {
         let Some(row) = self.rows.get(&at).cloned() else { return Ok(()) };
         let error = match &outcome.exit {
@@ -55,17 +55,17 @@ impl Flow<'_> {
         self.settle(at, row, Some(&outcome.exit))
     }
 
-    /// Records that the attempts of an executor that died are over. Their processes were ended when the run was taken over.
+    /// Records that the attempts of a dead executor have ended. Their processes were ended when the run was taken over.
     pub(crate) fn lose_running(&mut self) -> Result<()> {
         let running = self.in_state(&[StepState::Running]);
         let first = running.iter().filter_map(|at| self.rows.get(at)).min_by_key(|row| row.started);
         if let Some(first) = first {
-            // What was committed since is their work.
+            // Commits since the first of them began are their work.
             self.head.clone_from(&first.head);
         }
         for at in running {
             let Some(row) = self.rows.get(&at).cloned() else { continue };
-            // A process that is not recorded did not become the command.
+            // A process that is not on record did not become the command.
             let exit = row.child.is_none().then_some(NOT_BEGUN);
             let error = Some("its executor died".to_owned());
             let row = StepRow { state: StepState::Interrupted, error, child: None, ..row };
@@ -74,13 +74,13 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Records that a step which failed is not tried again, though it might have been: something else ended the workflow.
+    /// Records that a step which failed is not tried again, though retries were left: another failure ended the workflow.
     pub(crate) fn give_up(&mut self, at: usize) -> Result<()> {
         let Some(row) = self.rows.get(&at).cloned() else { return Ok(()) };
         self.settle(at, StepRow { state: StepState::Interrupted, ..row }, Some(&NOT_BEGUN))
     }
 
-    /// Records that what needs a step that failed is not begun.
+    /// Records that steps which need a failed one are skipped.
     pub(crate) fn pass_over_dependents(&mut self, failed: usize) -> Result<()> {
         let because = format!("it needs {}, which failed", self.definition.steps[failed].id);
         let begun = |at: &usize| self.rows.get(at).is_some_and(|row| row.state != StepState::Pending);
@@ -104,18 +104,17 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Records a step that is not under way any more, with its commits, its outputs, and what is known about its undo. `exit`:
-    /// how its command ended, if somebody knows.
+    /// Records a step that runs no longer, with its commits, its outputs, and what is known about its undo. `exit`: how its command ended;
+    /// `None`: it is not known.
     fn settle(&mut self, at: usize, row: StepRow, exit: Option<&Exit>) -> Result<()> {
         let step = &self.definition.steps[at];
         let since = if self.head.is_some() { self.head.clone() } else { row.head.clone() };
-        // Asked before the write lock is taken: git may take long, and every other process waits for that
-        // lock.
+        // Asked before the write lock is taken: git may take long, and every other process waits for that lock.
         let head = git::head(&self.workspace.root);
         let commits = if head == since || head.is_none() {
             report::Report::default()
         } else {
-            // Commits that git cannot tell are found by the next checkpoint; a rollback asks before it touches them.
+            // Commits that git cannot list are found by the next checkpoint; a rollback asks before it touches them.
             let log = git::log_since(&self.workspace.root, since.as_deref(), &[]).unwrap_or_default();
             report::parse(&log).unwrap_or_default()
         };
@@ -151,7 +150,7 @@ impl Flow<'_> {
     }
 }
 
-/// How a step ended; `None` if it was ended in its middle: then it may have done what it does.
+/// The end of a step; `None` if it was ended in the middle, because it may have had its effect.
 fn end_of(exit: Option<&Exit>) -> Option<StepEnd> {
     match exit? {
         Exit::Code(0) => Some(StepEnd::Succeeded),
@@ -172,7 +171,7 @@ fn end_dispatch(
         StepState::Succeeded => Ending::Completed { summary: None, verdict: None },
         StepState::Failed if timed_out => Ending::TimedOut { error },
         StepState::Failed => Ending::Failed { error },
-        // It goes on, or can be taken up again.
+        // It still runs, or can be resumed.
         StepState::Running | StepState::Interrupted | StepState::Pending | StepState::Skipped => {
             return dispatch::set_process(tx, &dispatch.id, None);
         }
@@ -180,7 +179,7 @@ fn end_dispatch(
     dispatch::finish(tx, now, dispatch, &ending).map(|_| ())
 }
 
-/// What is known about an undo now that its step has ended: the process whose number it wrote down.
+/// The action of an undo, completed after its step has ended: with the process whose number the step wrote down.
 fn learn(action: &Action, root: &Path) -> Action {
     match action {
         Action::KillProcess { pid_file: Some(file), identity: None, before } => Action::KillProcess {
@@ -192,7 +191,7 @@ fn learn(action: &Action, root: &Path) -> Action {
     }
 }
 
-/// Variables that decide what programs load and run. What a step passes on from others must not set them for its undo.
+/// Variables that decide what programs load and run. A step may pass on the output of others, which must not set them for its undo.
 const STEERING: &[&str] = &[
     "BASHOPTS",
     "BASH_ENV",
@@ -220,10 +219,10 @@ const STEERING: &[&str] = &[
 ];
 const STEERING_FAMILIES: &[&str] = &["DYLD_", "GIT_", "IC_", "LD_", "PYTHON", "XDG_"];
 
-/// The `KEY=VALUE` lines that a step wrote. Lines that are none, and names that are ours or steer programs, do not count.
+/// The `KEY=VALUE` lines that a step wrote. Other lines, and names that are ours or control programs, are ignored.
 fn read_outputs(path: &Path) -> BTreeMap<String, String> {
     let mut bytes = Vec::new();
-    // What a step put in the file's place may wait for ever, or be another's.
+    // Only a regular file is opened: a pipe that a step put in its place would block for ever, and a link may lead to another's file.
     let read = open_regular_itself(path).and_then(|file| file.take(LONGEST_OUTPUTS).read_to_end(&mut bytes));
     if read.is_err() {
         return BTreeMap::new();

@@ -1,4 +1,4 @@
-//! How far a workflow is, for people: what stands, and what was rolled back.
+//! The state of a workflow, for people: what stands, and what was rolled back.
 
 use ic_base::Result;
 use ic_kernel::Kernel;
@@ -11,7 +11,7 @@ use crate::definition::{Action, Definition};
 use crate::report::{EffectUndone, Report, Status, StepReport};
 use crate::table::{self, State, StepRow, StepState, Tried};
 
-/// How far a workflow is. Nothing is written.
+/// The report on a workflow. Nothing is written.
 pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
     kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
@@ -19,7 +19,7 @@ pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
         let definition = workflow.parsed()?;
         let (steps, has_rolled_back) = steps_of(snapshot, &run, &definition)?;
         let mut report = Report::of(&workflow, steps);
-        // A rollback does not write the workflow's row: that steps are to be run again says it.
+        // A rollback does not write the workflow's row: it shows by the steps that are to run again.
         if has_rolled_back && report.status != Status::RollingBack {
             report.status = Status::RolledBack;
         }
@@ -28,7 +28,7 @@ pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
             let mut steps = report.steps.iter().map(|step| &step.id);
             report.ahead = steps.find(|id| standing.iter().all(|row| row.step != **id)).cloned();
         }
-        // The run is fenced before the workflow's row says so.
+        // The run is fenced before the workflow's row changes.
         match run.status {
             RunStatus::Cancelled => report.status = Status::Cancelled,
             RunStatus::RollingBack => report.status = Status::RollingBack,
@@ -41,14 +41,14 @@ pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
     })
 }
 
-/// What is left of a workflow that stopped, that was rolled back, or whose executor died. `None`: the run has none, it came to its end, or the run is not active.
-/// The caller knows that no process executes it.
+/// The rest of a workflow that stopped, that was rolled back, or whose executor died. `None`: the run has none, the workflow has ended, or
+/// the run is not active. The caller knows that no process executes it.
 pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinished>> {
     if run.status != RunStatus::Active {
         return Ok(None);
     }
     let Some(workflow) = table::find(snapshot, &run.id)? else { return Ok(None) };
-    // A resume would only say the same again.
+    // A resume would only wait for the same again.
     if let Some(held) = waits_for(snapshot, run, &workflow)? {
         let message = format!("the workflow {} waits: {}", workflow.name, held.message);
         return Ok(Some(Unfinished {
@@ -58,7 +58,7 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
             command: held.command,
         }));
     }
-    // To advance such a run by hand would leave out what its steps do.
+    // The hint is a resume: an advance by hand would leave out what the steps do.
     let message = if is_rolled_back(snapshot, run)? {
         format!("the workflow {} was rolled back", workflow.name)
     } else {
@@ -81,7 +81,7 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
     Ok(Some(Unfinished { kind: "workflow", id: run.id.to_string(), message, command }))
 }
 
-/// What holds the run of a stopped workflow. No step of it failed, and no step of the current phase is left.
+/// The block of a stopped workflow's run, if no step of it failed and no step of the current phase is left.
 pub(crate) fn waits_for(
     snapshot: &Snapshot<'_>,
     run: &Run,
@@ -97,7 +97,7 @@ pub(crate) fn waits_for(
     if here.all(|step| has_ended(&step.id)) { status::held(snapshot, run) } else { Ok(None) }
 }
 
-/// Whether steps of the last try were rolled back and not begun again since.
+/// Whether steps of the last epoch with steps were rolled back and not begun again since.
 fn is_rolled_back(snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
     let tried = table::tried(snapshot, &run.id)?;
     let Some(last) = tried.iter().map(|tried| tried.epoch).max().filter(|last| *last < run.epoch) else {
@@ -108,17 +108,16 @@ fn is_rolled_back(snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
     Ok(tried.iter().any(|tried| tried.epoch == last && tried.is_marked && is_gone(tried)))
 }
 
-/// Every step as far as it came, and whether steps were rolled back and not begun again since.
+/// The reports on all steps, and whether steps were rolled back and not begun again since.
 ///
-/// While the workflow goes on, what does not stand is to come. Once it was rolled back, what was tried is what there is to tell:
-/// a step of the last try as it ended, and one that ended well in any try as rolled back,
-/// unless its effect was passed over.
+/// While the workflow runs, steps that do not stand are pending. Once it was rolled back, the earlier attempts are reported: a step of the
+/// last epoch with its end, and a step that succeeded in any epoch as rolled back, unless its effect was skipped.
 fn steps_of(snapshot: &Snapshot<'_>, run: &Run, definition: &Definition) -> Result<(Vec<StepReport>, bool)> {
     let standing = table::steps(snapshot, &run.id, run.epoch)?;
     let tried = table::tried(snapshot, &run.id)?;
     let effects = ic_saga::compensation::list(snapshot, &run.id)?;
     let last_try = tried.iter().map(|tried| tried.epoch).max();
-    // A rollback raises the epoch, and the next step that begins has it.
+    // A rollback raises the epoch, and the next step that begins has the new one.
     let is_back = run.status == RunStatus::RollingBack || last_try.is_some_and(|last| last < run.epoch);
     let is_told = |tried: &&Tried| Some(tried.epoch) == last_try || tried.is_back();
     let mut has_rolled_back = false;
@@ -126,11 +125,11 @@ fn steps_of(snapshot: &Snapshot<'_>, run: &Run, definition: &Definition) -> Resu
         let of_step = tried.iter().rev().filter(|tried| is_back && tried.row.step == step.id);
         let told = of_step.clone().find(is_told);
         let stands = standing.iter().find(|row| row.step == step.id);
-        // What stands may be undone already, while the rest of its rollback is to come.
+        // A step that stands may be undone already, while the rest of its rollback is to come.
         let is_rolled_back = told.is_some_and(Tried::is_rolled_back);
         let has_gone = told.is_some_and(|told| told.is_back() || told.is_marked) && stands.is_none();
         has_rolled_back |= has_gone;
-        // Its work is marked when a rollback begins, and may be there until that ends.
+        // The work is marked when a rollback begins, and may be there until the rollback ends.
         let is_undone = has_gone && run.status != RunStatus::RollingBack;
         let effect_undone = stands
             .filter(|_| run.status != RunStatus::RollingBack)
@@ -155,7 +154,8 @@ fn steps_of(snapshot: &Snapshot<'_>, run: &Run, definition: &Definition) -> Resu
     Ok((steps, has_rolled_back))
 }
 
-/// What became of the effect of a step that ended well, if it was undone without the rest of the step, or perhaps. `all`: the effects of its run.
+/// The state of the effect of a step that succeeded, if it was, or may have been, undone without the rest of the step. `all`: the effects
+/// of its run.
 pub(crate) fn undone_alone(all: &[Compensation], row: &StepRow) -> Option<EffectUndone> {
     let own = all.iter().find(|one| row.compensation_id.as_ref() == Some(&one.id));
     let effect = own.filter(|_| row.state == StepState::Succeeded)?;

@@ -7,11 +7,11 @@
 //!     └──▶ skipped: something that it needs failed
 //! ```
 //!
-//! A step is `running` in the transaction that arms its undo, before its command starts. An executor that died leaves it so; who resumes looks
-//! at the process that the row names before it is tried again.
+//! A step is `running` in the transaction that arms its undo, before its command starts. An executor that died leaves it so; the next
+//! executor ends the process that the row names before it tries the step again.
 //!
-//! Compatibility: a workflow is resumed with the definition and the options in its row. That it is being rolled back, its run says; that it
-//! was rolled back, the marks on the work of its steps. An unknown word in a row is `corrupt`.
+//! Compatibility: a workflow is resumed with the definition and the options in its row. The run says whether it is being rolled back; the
+//! marks on the work of its steps say whether it was. An unknown word in a row is `corrupt`.
 
 mod tried;
 
@@ -29,13 +29,13 @@ pub(crate) use tried::{Tried, tried};
 ic_base::words! {
     /// How far a workflow is.
     pub enum State {
-        /// It goes on, or its executor died.
+        /// It runs, or its executor died.
         Running = "running",
-        /// A step failed or it was interrupted, and it waits.
+        /// A step failed or it was interrupted, and it can be resumed.
         Stopped = "stopped",
-        /// It came to its end, without the steps that failed.
+        /// It ended without the steps that failed.
         Failed = "failed",
-        /// Every step succeeded.
+        /// Every step succeeded, and the run is at its end.
         Completed = "completed",
     }
 }
@@ -43,54 +43,54 @@ ic_base::words! {
 ic_base::words! {
     /// How far a step is.
     pub enum StepState {
-        /// It was not begun.
+        /// No attempt was begun.
         Pending = "pending",
-        /// It goes on, or its executor died.
+        /// An attempt runs, or its executor died.
         Running = "running",
-        /// It ended well.
+        /// Its command ended with exit code 0.
         Succeeded = "succeeded",
-        /// It ended badly.
+        /// Its last attempt failed.
         Failed = "failed",
-        /// It was ended from outside.
+        /// It was ended by an interruption or a crash.
         Interrupted = "interrupted",
-        /// Something that it needs failed.
+        /// A step that it needs failed.
         Skipped = "skipped",
     }
 }
 
-/// What was decided when the workflow was started, as JSON in its row: a word that is not known makes the row `corrupt`, because what
-/// it meant would be a guess, and a rollback would restore more or less than was asked for.
+/// The decisions when the workflow was started, as JSON in its row. A word that is not known makes the row `corrupt`: a guess at its
+/// meaning would make a rollback restore more or less than was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
-    /// What a failed step leads to, if it was said.
+    /// What a failed step leads to; `None`: neither call nor file decided it.
     pub on_failure: Option<OnFailure>,
-    /// What a rollback restores.
+    /// The part of the tree that a rollback restores.
     pub strategy: Strategy,
-    /// How many steps may run at once.
+    /// The number of steps that may run at once.
     pub jobs: usize,
 }
 
-/// A workflow that was started.
+/// A row of `workflows`: a workflow that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workflow {
-    /// Its run.
+    /// The run that it is.
     pub run_id: RunId,
-    /// Its name.
+    /// The name in its file.
     pub name: String,
-    /// Its file, as it was when it was started.
+    /// The text of its file when it was started.
     pub definition: String,
-    /// What was decided then.
+    /// The decisions when it was started or last resumed.
     pub options: Options,
     /// How far it is.
     pub state: State,
-    /// The step that failed.
+    /// The step that failed; `None`: none did, or it was resumed since.
     pub failed_step: Option<String>,
-    /// Why.
+    /// The reason of that failure, masked.
     pub error: Option<String>,
 }
 
 impl Workflow {
-    /// Its file, understood. Errors: `invalid_workflow` if this version does not understand it any more.
+    /// The definition in its file. Errors: `invalid_workflow` if this version cannot parse it any longer.
     pub(crate) fn parsed(&self) -> Result<Definition> {
         Definition::parse(self.definition.as_bytes(), Path::new(&self.name))
     }
@@ -108,44 +108,44 @@ impl Workflow {
     }
 }
 
-/// A step that was begun, or is passed over.
+/// A row of `workflow_steps`: a step that was begun, or is skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRow {
-    /// Its name.
+    /// The name of the step.
     pub step: String,
     /// How far it is.
     pub state: StepState,
-    /// Its place in the order of beginning.
+    /// Its place in the order in which steps began, from 1.
     pub started: i64,
-    /// The work that it is.
+    /// The dispatch that is its work.
     pub dispatch_id: Option<DispatchId>,
-    /// The tree as it was before it.
+    /// The checkpoint of the tree from before it.
     pub checkpoint_id: Option<CheckpointId>,
-    /// What undoes it.
+    /// The compensation that undoes its effect; `None`: its file declares none.
     pub compensation_id: Option<CompensationId>,
-    /// How often it was begun.
+    /// The number of attempts that were begun.
     pub attempts: i64,
-    /// How its last attempt ended.
+    /// The exit code of its last attempt, if that ended by itself.
     pub exit_code: Option<i64>,
-    /// Why it failed.
+    /// Why its last attempt failed, masked.
     pub error: Option<String>,
-    /// How long the last attempt took.
+    /// The duration of the last attempt, in milliseconds.
     pub duration_ms: Option<i64>,
-    /// What it said.
+    /// The file with its output.
     pub log: Option<PathBuf>,
     /// The commit that was checked out when it began.
     pub head: Option<String>,
-    /// The process of the attempt under way.
+    /// The process of the present attempt.
     pub child: Option<ProcessIdentity>,
 }
 
 impl StepRow {
-    /// Whether an attempt is under way, or its executor died in it.
+    /// Whether an attempt runs, or its executor died in it.
     pub(crate) fn is_running(&self) -> bool {
         self.state == StepState::Running
     }
 
-    /// A step that was not begun.
+    /// The row of a step that was not begun.
     pub(crate) fn pending(step: &str) -> Self {
         Self {
             step: step.to_owned(),
@@ -231,14 +231,14 @@ pub(crate) fn last_of_project(snapshot: &Snapshot<'_>, directory: &Path) -> Resu
     )
 }
 
-/// The step that failed, and why.
+/// A failure of a workflow: the step, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) step: String,
     pub(crate) error: String,
 }
 
-/// Records how far a workflow is.
+/// Records the state of a workflow.
 pub(crate) fn set_state(
     tx: &Transaction<'_>,
     now: Timestamp,
@@ -254,7 +254,7 @@ pub(crate) fn set_state(
     )
 }
 
-/// Remembers options of a later call.
+/// Records the options of a later call.
 pub(crate) fn set_options(tx: &Transaction<'_>, run: &RunId, options: &Options) -> Result<()> {
     tx.execute_one(
         "UPDATE workflows SET options = $1 WHERE run_id = $2",
@@ -262,8 +262,8 @@ pub(crate) fn set_options(tx: &Transaction<'_>, run: &RunId, options: &Options) 
     )
 }
 
-/// The steps that stand in an epoch, in the order of beginning: those of its own, and those that ended in an earlier one and that
-/// no rollback took back.
+/// The steps that stand in an epoch, in the order of beginning: those of that epoch, and those that ended in an earlier one and that no
+/// rollback undid.
 pub(crate) fn steps(snapshot: &Snapshot<'_>, run: &RunId, epoch: i64) -> Result<Vec<StepRow>> {
     let mut steps = snapshot.query_all(
         "SELECT s.step, s.state, s.started, s.dispatch_id, s.checkpoint_id, s.compensation_id, s.attempts, s.exit_code, \
@@ -278,7 +278,7 @@ pub(crate) fn steps(snapshot: &Snapshot<'_>, run: &RunId, epoch: i64) -> Result<
     Ok(steps)
 }
 
-/// The first work on a step that stands in an epoch, if it was begun: a rollback that was undone left an earlier one standing.
+/// The first dispatch of a step that stands in an epoch, if it was begun: an undone rollback left an earlier one standing.
 pub(crate) fn first_dispatch(
     snapshot: &Snapshot<'_>,
     run: &RunId,
@@ -293,7 +293,7 @@ pub(crate) fn first_dispatch(
     )
 }
 
-/// Writes the row of a step, whole, and returns its place in the order of beginning, which its first writing gave it.
+/// Writes the whole row of a step, and returns its place in the order of beginning, which it got when it was first written.
 pub(crate) fn put_step(
     tx: &Transaction<'_>,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! Opening the run of a workflow again that `compensation run` closed: no rollback of it has a journal.
+//! Reopening the run of a workflow that `compensation run` closed: no rollback of it has a journal.
 
 use ic_base::{Result, RunId};
 use ic_journal::Force;
@@ -10,10 +10,10 @@ use crate::flow::Flow;
 use crate::options::Overrides;
 use crate::table::{self, Failure, State};
 
-/// Opens such a run again, and returns how its workflow is rolled back then; `None`: a rollback with a journal closed it.
+/// Reopens such a run, and returns how its workflow is then rolled back; `None`: a rollback with a journal closed it.
 ///
-/// Effects that are undone are not open any more, and a restore that is repeated finds nothing to do: what is left is a rollback like any
-/// other. What the undos changed in the tree since is no work of others, so files are not asked for again.
+/// Effects that are undone are not open any longer, and a repeated restore finds nothing to do, so the rest is a rollback like any other.
+/// Changes that the undos made to the tree are not the work of others, so files are not asked about again.
 pub(crate) fn adopt(
     kernel: &Kernel,
     settings: &Settings,
@@ -29,7 +29,7 @@ pub(crate) fn adopt(
     let strategy = flow.workflow.options.strategy;
     let failed = flow.workflow.failed_step.clone().zip(flow.workflow.error.clone());
     let failed = failed.map(|(step, error)| Failure { step, error });
-    // In one transaction: killed after it, the workflow has stopped, and is rolled back or resumed like any other.
+    // In one transaction: if the process is killed after it, the workflow has stopped, and is rolled back or resumed like any other.
     flow.saga.write(|tx, now| {
         flow.saga.reopen_in(tx, now)?;
         table::set_state(tx, now, run, State::Stopped, failed.as_ref())

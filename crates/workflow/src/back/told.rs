@@ -1,4 +1,4 @@
-//! What is told of a rollback of a workflow.
+//! The reports on rollbacks of a workflow.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub(super) fn begun(kernel: &Kernel, aim: &Aim, whole: LayeredRollback, ui: &mut
     Ok(if aim.stays.is_some() { without_tree(report) } else { report })
 }
 
-/// The report on a rollback that could restore no tree: a step that declared no undo is undone in the record alone.
+/// The report on a rollback that could restore no tree: a step that declared no undo is undone only in the record.
 fn without_tree(mut report: Report) -> Report {
     let is_left = |step: &&StepReport| {
         (step.is_undone || step.is_rolled_back)
@@ -53,8 +53,7 @@ fn without_tree(mut report: Report) -> Report {
     report
 }
 
-/// The report on a rollback that this call resumed. One that went back instead, because it was being undone or aborted, leaves the workflow
-/// as it then is.
+/// The report on a rollback that this call resumed. If that was itself being undone or aborted, the report shows the workflow after that.
 pub(super) fn resumed(kernel: &Kernel, outcome: Outcome, ui: &mut dyn Ui) -> Result<Report> {
     let Outcome { remembered, steps, parts } = outcome;
     let status = match remembered.status {
@@ -78,7 +77,7 @@ fn report(kernel: &Kernel, run: &RunId, status: Status, taken: TakenBack) -> Res
     Ok(Report { status, rollback: Some(taken), ..show(kernel, run.as_str())? })
 }
 
-/// What is known of a rollback besides its parts.
+/// The facts of a rollback besides its parts.
 struct Told<'a> {
     strategy: Strategy,
     before_steps: Vec<String>,
@@ -116,7 +115,7 @@ fn taken(told: Told<'_>, parts: Parts, steps: &[Step], ui: &mut dyn Ui) -> Taken
     }
 }
 
-/// What can be done about a rollback that stopped, besides resuming it once its cause is mended.
+/// The commands for a rollback that stopped, besides resuming it once its cause is removed.
 fn other_ways(id: &RollbackId, failed: Option<&Step>) -> String {
     let id = id.short();
     let abort = format!("to abort the rollback: ic rollback abort {id} --yes");
@@ -155,7 +154,7 @@ fn strategy_of(layers: &[Layer]) -> Strategy {
     }
 }
 
-/// The steps that began at the point of a rollback, if any step from before it stands.
+/// The steps that began at the point of a rollback; empty if no step from before the point stands.
 fn before_steps(kernel: &Kernel, remembered: &RollbackRecord) -> Result<Vec<String>> {
     kernel.read(|snapshot| {
         let run = &remembered.run_id;

@@ -1,4 +1,4 @@
-//! Makes a definition of a file, if all of it makes sense.
+//! Makes a definition from a file, if all of it is valid.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -16,19 +16,19 @@ use super::file::{self, File, Loose, MAX_STEPS, Text};
 use super::value::{At, argv, choice, directory, environment, label, prose, retries, script, timeout};
 use super::{Definition, LAST_PHASE, OnFailure, Run, Shell, Step, Strategy};
 
-/// The name of a workflow that has none, where its file has none that would do either.
+/// The name of a workflow without one, if its file's name is not usable either.
 const NAME: &str = "workflow";
 
-/// The phase of steps that name none: where the default chain of runs has work done.
+/// The phase of steps without one: the phase of the default chain in which work is done.
 const PHASE: &str = "executing";
 
-/// More phases than the ledger takes in a chain.
+/// The most phases that the ledger takes in a chain.
 const MAX_PHASES: usize = 1_000;
 
-/// So many steps of a cycle are named.
+/// The number of steps of a cycle that are named.
 const NAMED: usize = 8;
 
-/// The definition that `file`, at `path`, is; `text` is what it was read from. Errors: `invalid_workflow`.
+/// The definition in `file`, at `path`; `text` is its source. Errors: `invalid_workflow`.
 pub(super) fn definition(path: &Path, file: File, text: &str) -> Result<Definition> {
     let name = match file.name.0 {
         Some(name) => label(path, "the workflow's name", name)?,
@@ -54,7 +54,8 @@ pub(super) fn definition(path: &Path, file: File, text: &str) -> Result<Definiti
     Ok(Definition { name, goal, phases, steps, on_failure, strategy, text: text.to_owned() })
 }
 
-/// The name of a workflow whose file names none: that of the file, without its ending. A run keeps the name, and is read again under it.
+/// The name of a workflow whose file has none: the file's own, without its ending. It must be valid, because a run stores it and parses it
+/// again.
 fn name_of(path: &Path) -> String {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name);
@@ -62,7 +63,7 @@ fn name_of(path: &Path) -> String {
         .map_or_else(|_| NAME.to_owned(), |name| name.as_str().to_owned())
 }
 
-/// The name of a step that names none: its place, from 1. An id that another step names is passed over.
+/// The name of a step without one: its place, from 1. An id that another step has is skipped.
 fn default_id(index: usize, given: &HashSet<String>) -> String {
     let own = format!("step-{}", index + 1);
     let mut ids = std::iter::once(own.clone()).chain((2..).map(|n| format!("{own}-{n}")));
@@ -106,7 +107,7 @@ fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>, shell: &Shell) -> Resu
     Ok((steps, chain.phases))
 }
 
-/// The step without what it needs.
+/// The step, without its needs.
 fn step(path: &Path, at: At<'_>, id: String, phase: String, raw: file::Step, usual: &Shell) -> Result<Step> {
     let Some(command) = raw.run.0 else {
         return Err(at
@@ -127,7 +128,7 @@ fn step(path: &Path, at: At<'_>, id: String, phase: String, raw: file::Step, usu
     })
 }
 
-/// A command; `own` is the step's shell, else it has the `usual` one.
+/// A command; `own` is the step's shell, `usual` that of the workflow.
 fn run(
     path: &Path,
     command: Spanned<Loose<IgnoredAny>>,
@@ -138,7 +139,7 @@ fn run(
     let other = |found: &Scalar| Err(at.wrong(&found.instead_of("a command, as text or as a list,")));
     let text = match command.value {
         Loose::Scalar(Scalar::Text(text)) => script(at, text)?,
-        // Both are programs too.
+        // `true` and `false` are programs too.
         Loose::Scalar(Scalar::Flag(flag)) => flag.to_string(),
         Loose::Scalar(found) => return other(&found),
         Loose::Mapping(_) => return other(&Scalar::Mapping),
@@ -172,11 +173,11 @@ fn shell(path: &Path, value: Spanned<Loose<IgnoredAny>>) -> Result<Shell> {
     }
 }
 
-/// The chain of phases as far as it is known.
+/// The chain of phases, as far as it has been read.
 struct Chain<'f> {
     path: &'f Path,
     phases: Vec<String>,
-    /// The place of each in `phases`.
+    /// The index of each phase in `phases`.
     begins: HashMap<String, usize>,
 }
 
@@ -206,7 +207,7 @@ impl Chain<'_> {
                 .wrong(&format!("the phase {} returns after {}", quoted(&phase), quoted(next)))
                 .hint("put the steps of one phase next to each other, or give this one another phase"));
         }
-        // One place is for the end of the chain.
+        // One place is reserved for the end of the chain.
         if self.phases.len() + 1 >= MAX_PHASES {
             return Err(at.wrong(&format!("more than {MAX_PHASES} phases, with `{LAST_PHASE}`")));
         }
@@ -215,7 +216,7 @@ impl Chain<'_> {
     }
 }
 
-/// The places of the steps that the step `id` needs.
+/// The indexes of the steps that the step `id` needs.
 fn needs(path: &Path, id: &str, wanted: &[Text], places: &HashMap<String, usize>) -> Result<Vec<usize>> {
     let (mut needs, mut seen) = (Vec::with_capacity(wanted.len()), HashSet::with_capacity(wanted.len()));
     for want in wanted {
@@ -248,7 +249,7 @@ fn refuse_cycles(path: &Path, steps: &[Step], wants: &[Vec<Text>]) -> Result<()>
     let first = named.first().cloned().unwrap_or_default();
     named.push(first);
     let what = format!("steps need each other: {}", named.join(" -> "));
-    // Where the first of them asks for the second.
+    // The place at which the first of them names the second.
     let want =
         cycle.first().zip(ids.get(1)).and_then(|(step, id)| wants[*step].iter().find(|w| w.value == **id));
     let wrong = want.map_or_else(|| invalid(path, None, &what), |want| At::new(path, want).wrong(&what));

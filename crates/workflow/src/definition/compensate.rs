@@ -1,4 +1,4 @@
-//! What undoes a step, as the file says it.
+//! The undo of a step, in the file's form.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use super::file::{self, Loose, Text};
 use super::value::{At, argv, below, directory, environment, prose, retries, script, timeout};
 use super::{Action, Compensate, Retries};
 
-/// The keys that say what is done, in the order in which they are listed.
+/// The keys that name an action, in the order of listings.
 const ACTIONS: &str = "exec, shell, restore-file, kill-process, skip, pivot, retry";
 
-/// The actions that are a word of their own.
+/// The actions that are written as a single word.
 const WORDS: [&str; 3] = ["skip", "pivot", "retry"];
 
-/// What undoes a step. Errors: `invalid_workflow`.
+/// The undo of a step. Errors: `invalid_workflow`.
 pub(super) fn compensate(file: &Path, value: Spanned<Loose<Box<file::Compensate>>>) -> Result<Compensate> {
     let at = At::new(file, &value);
     match value.value {
@@ -55,7 +55,7 @@ fn not_a_word(at: At<'_>, word: &str) -> Diagnosis {
 const EXAMPLE: &str =
     "a command is written {exec: [\"./undo.sh\", \"argument\"]} or {shell: \"./undo.sh argument\"}";
 
-/// A compensation that is nothing but its action.
+/// A compensation without anything but its action.
 fn bare(action: Action) -> Compensate {
     Compensate {
         action,
@@ -94,7 +94,7 @@ fn no_action(at: At<'_>) -> Diagnosis {
     at.wrong("the compensation has no action").hint(format!("give it one of: {ACTIONS}"))
 }
 
-/// The key of the only action. Errors: there is none, or there are several.
+/// The key of the only action. Errors if there is none, or if there are several.
 fn the_action(file: &Path, at: At<'_>, mapping: &file::Compensate) -> Result<&'static str> {
     let given = [
         ("exec", stands(&mapping.exec)),
@@ -118,7 +118,7 @@ fn the_action(file: &Path, at: At<'_>, mapping: &file::Compensate) -> Result<&'s
     }
 }
 
-/// Refuses what means nothing for the action: a directory where no command runs, a timeout where nothing does.
+/// Refuses keys without a meaning for the action: a directory where no command runs, a timeout where nothing runs.
 fn refuse_needless(file: &Path, action: &str, mapping: &file::Compensate) -> Result<()> {
     let runs = matches!(action, "exec" | "shell");
     let acts = runs || matches!(action, "restore-file" | "kill-process");
@@ -139,7 +139,7 @@ fn refuse_needless(file: &Path, action: &str, mapping: &file::Compensate) -> Res
     Ok(())
 }
 
-/// Where the value of a key stands, if it is there.
+/// The place of the value of a key, if the key is given.
 fn stands<T>(given: &Given<Spanned<T>>) -> Option<Place> {
     given.0.as_ref().map(place)
 }

@@ -6,7 +6,7 @@ use ic_base::{Code, Diagnosis};
 use ic_kernel::config::explain::{Place, cause, closest, key, sentence};
 use serde_saphyr::{Error, Spanned};
 
-/// What people write who know another program's workflows, and what it is called here.
+/// Keys of other programs' workflow files, and their names here.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("depends-on", "needs"),
     ("depends_on", "needs"),
@@ -26,7 +26,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("count", "max"),
 ];
 
-/// Where a value stands: for an alias, where the alias stands.
+/// The place of a value: for an alias, the place of the alias.
 pub(super) fn place<T>(at: &Spanned<T>) -> Place {
     (at.referenced.line(), at.referenced.column())
 }
@@ -48,7 +48,7 @@ pub(super) fn explain(path: &Path, error: &Error) -> Diagnosis {
     }
 }
 
-/// `invalid_workflow` with the file and, if it is known, the place.
+/// `invalid_workflow` with the file and, if it is known, the place in it.
 pub(super) fn invalid(path: &Path, place: Option<Place>, what: &str) -> Diagnosis {
     let name = path.display();
     let message = match place {
@@ -69,7 +69,7 @@ pub(super) fn did_you_mean<'n>(text: &str, names: impl Iterator<Item = &'n str>)
     closest(text, names.map(|name| (name, name))).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// What to write instead of `field`, which is not among the keys of its mapping.
+/// A hint for `field`, which is not among the keys of its mapping.
 fn known(field: &str, here: &[&str]) -> String {
     let elsewhere = || {
         let (_, name) = ELSEWHERE.iter().find(|(theirs, ours)| *theirs == field && here.contains(ours))?;

@@ -1,4 +1,4 @@
-//! The file's form: what stands where, before it is known to make sense.
+//! The file's form: which keys and values are where, before it is checked.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use serde_saphyr::Spanned;
 /// More steps than this are a mistake, not a plan.
 pub(super) const MAX_STEPS: usize = 10_000;
 
-/// A text and where it stands.
+/// A text and its place in the file.
 pub(super) type Text = Spanned<String>;
 
 #[derive(Deserialize, Default)]
@@ -66,7 +66,7 @@ pub(super) struct Compensate {
     pub(super) on_failure: Given<Spanned<Flag>>,
 }
 
-/// Steps; no more than one beyond the limit are kept, so that a long list takes no memory.
+/// The steps; only one beyond the limit is kept, so that a long list takes no memory.
 pub(super) struct Steps(pub(super) Vec<Spanned<Step>>);
 
 /// The pairs of a mapping, in order.
@@ -99,6 +99,7 @@ impl<'de> Deserialize<'de> for Steps {
                         None => return Ok(Steps(steps)),
                     }
                 }
+                // The rest is read and dropped, because the parser must reach the end of the list.
                 while list.next_element::<IgnoredAny>()?.is_some() {}
                 Ok(Steps(steps))
             }

@@ -1,4 +1,4 @@
-//! Values of steps and compensations, checked where they stand.
+//! Values of steps and compensations, each checked at its place.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -16,16 +16,16 @@ use super::Retries;
 use super::explain::{did_you_mean, invalid, place};
 use super::file::{self, Loose, Pairs, Text};
 
-/// The longest text that says something to people, as on the command line.
+/// The longest text for people, in bytes, as on the command line.
 const MAX_PROSE: usize = 64 * 1024;
 
-/// More repetitions than anybody waits for.
+/// More repetitions than a person would wait for.
 const MAX_RETRIES: u64 = 1_000;
 
-/// A longer time is a mistake, and a sum of it and now must be a time.
+/// A longer time is a mistake, and the sum of it and the present time must be a time.
 const LONGEST_DURATION: Duration = Duration::from_hours(365 * 24);
 
-/// What the executor sets for every step.
+/// The variables that the executor sets for every step.
 const RESERVED: &[&str] = &["IC_RUN", "IC_DISPATCH", "IC_STEP", "IC_OUTPUTS", "IC_IDEMPOTENCY_KEY"];
 
 /// A place in a file, where a value is right or wrong.
@@ -40,17 +40,17 @@ impl<'f> At<'f> {
         Self { file, place: place(value) }
     }
 
-    /// The line, from 1.
+    /// The line in the file, from 1.
     pub(super) fn line(self) -> u64 {
         self.place.0
     }
 
-    /// `invalid_workflow`, here.
+    /// The error `invalid_workflow`, at this place.
     pub(super) fn wrong(self, what: &str) -> Diagnosis {
         invalid(self.file, Some(self.place), what)
     }
 
-    /// Another check's complaint, said here.
+    /// The message of another check, at this place.
     fn because(self, error: &Diagnosis) -> Diagnosis {
         self.wrong(error.message().trim_end_matches('.'))
     }
@@ -66,7 +66,7 @@ pub(super) fn label(file: &Path, what: &str, text: Text) -> Result<String> {
     Ok(text.value)
 }
 
-/// Text for people.
+/// A text for people: a goal or a reason.
 pub(super) fn prose(file: &Path, what: &str, text: Text) -> Result<String> {
     check_text(what, &text.value, MAX_PROSE).map_err(|e| At::new(file, &text).because(&e))?;
     Ok(text.value)
@@ -86,7 +86,7 @@ pub(super) fn choice<T: Copy>(file: &Path, text: &Text, all: &[T], name: fn(T) -
     })
 }
 
-/// Text for a shell.
+/// A text that a shell is to run.
 pub(super) fn script(at: At<'_>, text: String) -> Result<String> {
     if text.trim().is_empty() {
         return Err(at.wrong("the command is empty"));
@@ -94,7 +94,7 @@ pub(super) fn script(at: At<'_>, text: String) -> Result<String> {
     without_nul(at, text)
 }
 
-/// A program and its arguments; `at` is where the list stands.
+/// A program and its arguments; `at` is the place of the list.
 pub(super) fn argv(file: &Path, at: At<'_>, words: Vec<Text>) -> Result<Vec<String>> {
     match words.first() {
         None => return Err(at.wrong("the command is empty")),
@@ -145,12 +145,12 @@ pub(super) fn below(at: At<'_>, text: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Where a command runs.
+/// The directory in which a command runs.
 pub(super) fn directory(file: &Path, cwd: Given<Text>) -> Result<Option<PathBuf>> {
     cwd.0.map(|text| inside(At::new(file, &text), &text.value)).transpose()
 }
 
-/// What is added to an environment.
+/// The variables that are added to an environment.
 pub(super) fn environment(file: &Path, pairs: Given<Pairs>) -> Result<BTreeMap<String, String>> {
     let mut environment = BTreeMap::new();
     for (name, value) in pairs.0.unwrap_or_default().0 {
@@ -169,7 +169,7 @@ pub(super) fn environment(file: &Path, pairs: Given<Pairs>) -> Result<BTreeMap<S
     Ok(environment)
 }
 
-/// How long an attempt may take.
+/// The longest time of an attempt.
 pub(super) fn timeout(file: &Path, given: Given<Spanned<Scalar>>) -> Result<Option<Duration>> {
     let Some(scalar) = given.0 else { return Ok(None) };
     let at = At::new(file, &scalar);
@@ -194,7 +194,7 @@ fn duration(at: At<'_>, scalar: &Scalar) -> Result<Duration> {
     Ok(duration)
 }
 
-/// How often something is tried again: a number, or a mapping.
+/// The number of retries, or a mapping with their number and the pause.
 pub(super) fn retries(file: &Path, given: Given<Spanned<Loose<file::Retries>>>) -> Result<Retries> {
     let Some(value) = given.0 else { return Ok(Retries::default()) };
     let at = At::new(file, &value);

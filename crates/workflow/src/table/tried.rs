@@ -1,4 +1,4 @@
-//! Steps as they were tried, also those that do not stand any more.
+//! Attempts at steps, including those that do not stand any longer.
 
 use ic_base::{Result, RunId};
 use ic_saga::compensation::State;
@@ -6,29 +6,29 @@ use ic_store::Snapshot;
 
 use super::{StepRow, StepState};
 
-/// A step as it was tried in one epoch.
+/// A step with its last attempt in one epoch.
 pub(crate) struct Tried {
     pub(crate) row: StepRow,
     pub(crate) epoch: i64,
-    /// Its work is marked as rolled back.
+    /// Whether its work is marked as rolled back.
     pub(crate) is_marked: bool,
-    /// Its effect is undone; `None` if it has none on record.
+    /// Whether its effect is undone; `None` if it has none on record.
     is_undone: Option<bool>,
 }
 
 impl Tried {
-    /// Whether it ended well and does not stand any more, or not for long.
+    /// Whether it succeeded and does not stand any longer, or is about to be rolled back.
     pub(crate) fn is_back(&self) -> bool {
         self.row.state == StepState::Succeeded && (self.is_marked || self.is_undone == Some(true))
     }
 
-    /// Whether nothing of it is left. A step whose effect was passed over is no such: the effect is still there.
+    /// Whether nothing of it is left. `false` for a step whose effect was skipped, because the effect is still there.
     pub(crate) fn is_rolled_back(&self) -> bool {
         self.row.state == StepState::Succeeded && self.is_undone.unwrap_or(self.is_marked)
     }
 }
 
-/// All tries of all steps, by epoch.
+/// The attempts at all steps, by epoch.
 pub(crate) fn tried(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<Tried>> {
     snapshot.query_all(
         "SELECT s.step, s.state, s.started, s.dispatch_id, s.checkpoint_id, s.compensation_id, s.attempts, s.exit_code, \
