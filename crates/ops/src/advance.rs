@@ -31,7 +31,7 @@ pub struct Request<'a> {
 /// What became of an advance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The run.
+    /// The run that was to move.
     pub run_id: RunId,
     /// What was recorded: an advance, an override, a block or a pause.
     pub event_type: EventType,
@@ -45,7 +45,7 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Why it was blocked, paused, overridden or not asked.
     pub reason: Option<String>,
-    /// The run's epoch.
+    /// The run's epoch after it: a rollback raises it, so that work begun before is refused.
     pub epoch: i64,
     /// The event; `None` for an evaluation that writes nothing.
     pub seq: Option<Seq>,
@@ -84,7 +84,7 @@ pub fn advance(
 /// A move that a caller asks for who does not execute the run. Errors: `work_running` while another process does.
 fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: Outcome) -> Result<Outcome> {
     if let Err(held) = OwnerLock::require_free(kernel.store(), &run.id) {
-        // A run of no workflow is executed by nobody: that is a rollback, which has opened the run again and is about to end.
+        // A run without a workflow has no executor: the lock is held by a rollback that reopened the run and is about to end.
         let is_executed = (kernel.above.has_workflow)(snapshot, &run.id)?;
         if is_executed || held.code() != Code::WorkRunning {
             return Err(held);
@@ -107,6 +107,7 @@ fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: Out
 ///
 /// Errors: those of [`advance`]; `gate_blocked` if its gate holds the run back, `paused` if it does not advance by itself.
 pub fn one_phase(kernel: &Kernel, run: &Run, kept: &Settings) -> Result<()> {
+    // A rollback or another advance since the executor looked changes the phase or the epoch, and this move is refused then.
     let expect = format!("{}@{}", run.phase, run.epoch);
     let request = Request { expect: Some(&expect), ..Request::default() };
     let judged = |snapshot: &Snapshot<'_>| {
@@ -142,7 +143,8 @@ pub fn check(kernel: &Kernel, reference: &str, priority: u32) -> Result<Outcome>
     })
 }
 
-/// Moves a run one phase forward past its gate, whatever it says: the decision of whoever gives the reason.
+/// Moves a run one phase forward past its gate, whatever the gate says. The decision is that of the person or process that gives the
+/// reason.
 ///
 /// It is itself the advance: one event, used up. Errors: `rolling_back`, `terminal_phase`, `run_not_active`, `work_running` as
 /// for [`advance`].
@@ -157,7 +159,7 @@ pub fn override_gate(
         let mut outcome = judge(snapshot, &run, &Request::default())?;
         outcome.event_type = EventType::Override;
         outcome.reason = Some(reason.to_owned());
-        // Decided without its gate, which may have held it.
+        // The gate may have blocked it: whether the run completes depends on the destination alone.
         outcome.completes = outcome.to == run.chain.last();
         let outcome = by_hand(kernel, snapshot, &run, outcome)?;
         Ok((run, outcome))
@@ -167,7 +169,7 @@ pub fn override_gate(
 
 /// Looks at what is kept if the run would move, then judges again and records what is so in one transaction.
 ///
-/// The run that is seen first is the one that moves: who waited for others meanwhile asked for a move from there (seed 001: an advance is
+/// The run that is seen first is the one that moves: a call that had to wait asked for a move from there (seed 001: an advance is
 /// optimistic), and not for one more.
 fn go(
     kernel: &Kernel,
@@ -186,7 +188,7 @@ fn go(
         Err(error) => expected.check(&run::get(tx, &seen.id)?).and(Err(error)),
     })?;
     let was_taken = taken.id().is_some();
-    // Its locks stand in the way of giving anything up.
+    // Pruning waits for the store's locks, which `taken` still has.
     drop(taken);
     if let Some(settings) = kept.filter(|_| was_taken) {
         outcome.warnings.extend(retention::tidy(kernel, settings, &project_dir));
@@ -194,7 +196,7 @@ fn go(
     Ok(outcome)
 }
 
-/// The run as it is, and what is kept of it if it would move now; what holds it back is said by the transaction that follows.
+/// The run as recorded, and what is kept of it if it would move now. What blocks the move is reported by the transaction that follows.
 fn look(
     kernel: &Kernel,
     reference: &str,
@@ -210,6 +212,7 @@ fn look(
         let dispatch_id = kernel.dispatch_in(snapshot, &run.id)?;
         Ok((run, outcome, dispatch_id))
     })?;
+    // Only an advance or an override keeps a checkpoint: for a block or a pause the walk of the tree would be for nothing.
     if !outcome.advanced() {
         return Ok((run, Taken::nothing()));
     }
@@ -271,7 +274,7 @@ fn record(
     mut outcome: Outcome,
     taken: &Taken,
 ) -> Result<Outcome> {
-    // A tree that was captured for a move that somebody else made first belongs to nothing.
+    // A tree captured for a move that another process made first belongs to no move.
     let checkpoint_id = if outcome.advanced() { taken.id() } else { None };
     let event = NewEvent {
         from: Some(&outcome.from),
@@ -295,7 +298,7 @@ fn record(
     Ok(outcome)
 }
 
-/// A gate that waits for work holds when there is none; whoever forgot to record it is told.
+/// A gate that waits for work blocks while there is none. The warning says so, in case the work was done but not recorded.
 fn idle(outcome: &Outcome) -> Option<Warning> {
     outcome.verdict.conditions.iter().any(|condition| condition.is_idle).then(|| Warning {
         code: "no_work_recorded",

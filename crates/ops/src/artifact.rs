@@ -19,14 +19,14 @@ pub struct Request<'a> {
     pub path: &'a Path,
     /// The phase it belongs to; `None`: the run's current one.
     pub phase: Option<&'a str>,
-    /// What it is.
+    /// The kind of artifact, as the caller names it.
     pub kind: &'a str,
 }
 
 /// An artifact that was registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Added {
-    /// It.
+    /// The artifact as it was recorded.
     pub artifact: Artifact,
     /// Whether its content is kept, so that [`cat`] shows it when the file has changed.
     pub is_kept: bool,

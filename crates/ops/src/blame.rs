@@ -15,13 +15,13 @@ use ic_worktree::{Workspace, path_in_root, require_here};
 /// What is known of a file.
 #[derive(Debug)]
 pub struct Blame {
-    /// From the root.
+    /// The file's path, relative to the root of the working tree.
     pub path: Vec<u8>,
     /// What the looks at the tree show, newest first.
     pub changes: Vec<Changed>,
     /// Whether there are more changes than were asked for.
     pub has_more: bool,
-    /// Whether it is not as the newest look had it: nobody looked since.
+    /// Whether the file differs from the newest look: it changed afterwards, and no look has seen that yet.
     pub is_unseen: bool,
     /// The commits that changed it, newest first, with the work that recorded them.
     pub commits: Vec<(PathCommit, Option<Owner>)>,
@@ -38,9 +38,9 @@ pub struct Changed {
     pub from: CheckpointId,
     /// The look that shows it.
     pub to: CheckpointId,
-    /// Whether a restore made it: what was undone, or brought back.
+    /// Whether a restore made it: an undo or a redo.
     pub is_restore: bool,
-    /// Whose it may be: of one, it is; of several, nobody knows; of none, no recorded work made it.
+    /// The work that may have made it. One: that one did. Several: it is not known which. None: no recorded work did.
     pub owners: Vec<Owner>,
     /// The tool calls that may have made it.
     pub calls: Vec<Call>,
@@ -49,7 +49,7 @@ pub struct Changed {
 /// Work that may have made a change.
 #[derive(Debug)]
 pub struct Owner {
-    /// The work.
+    /// The dispatch that did the work.
     pub dispatch: Dispatch,
     /// The session of the agent whose prompt it is, or began it.
     pub session: Option<Session>,
@@ -80,10 +80,10 @@ fn prompt_above(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Dispa
     Ok((next.id != work.id).then_some(next))
 }
 
-/// Which work changed a file, at most so many changes and commits.
+/// Which work changed a file, up to a number of changes and of commits.
 ///
-/// Errors: `path_not_found` for a path outside of the working tree, or one of which neither a look at the tree, nor git, nor the tree itself
-/// knows; `foreign_root` for one of another work tree; `invalid_value` for a directory.
+/// Errors: `path_not_found` for a path outside of the working tree, or one of which neither a look at the tree, nor git, nor the tree
+/// itself knows; `foreign_root` for one of another work tree; `invalid_value` for a directory.
 pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<Blame> {
     let path = path_in_root(workspace, path)?;
     require_here(workspace, &path)?;
@@ -95,6 +95,7 @@ pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<B
     let looks =
         workspace.kernel.read(|snapshot| record::of_root_between(snapshot, &workspace.root, 0, Seq::MAX))?;
     let (mut found, last) = differences(workspace, &looks, &path)?;
+    // The differences are oldest first. The newest are kept where there are too many.
     found.reverse();
     let has_more = found.len() > at_most;
     found.truncate(at_most);
@@ -139,7 +140,7 @@ fn differences(workspace: &Workspace<'_>, looks: &[Checkpoint], path: &[u8]) -> 
             continue;
         }
         let state = diff::find(&workspace.objects, &look.tree, path)?;
-        // A name that was passed over says nothing of what stood there.
+        // A path that the look left out says nothing of what was there.
         if matches!(state, Some(State::Passed(_))) {
             continue;
         }

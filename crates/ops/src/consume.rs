@@ -51,7 +51,7 @@ pub struct Held {
 
 /// Where this machine keeps what belongs to a cursor, without an extension.
 fn file_of(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> PathBuf {
-    // Ledgers that share a directory have cursors of their own.
+    // Two ledgers in one directory may both have a cursor of this name. The ledger's name keeps their files apart.
     let mut digest = Sha256::new();
     for part in [
         path_bytes(&kernel.ledger.name()),
@@ -64,7 +64,7 @@ fn file_of(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> PathBuf {
     kernel.store().join("cursors").join(&ic_events::hex(&digest.finalize().into())[..32])
 }
 
-/// Beside the ledger, because a cursor in it goes back with the ledger itself.
+/// The place is kept beside the ledger. In the ledger it would be restored along with it, and the loss of events go unseen.
 fn memory_of(file: &Path) -> PathBuf {
     file.with_extension("read")
 }
@@ -82,6 +82,7 @@ fn remember(memory: &Path, read: Place) -> Result<()> {
         let mut how = File::options();
         let mut file = how.create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
         writeln!(file, "{} {}", read.seq, ic_events::hex(&read.hash))?;
+        // By a rename: if the process is killed, the old place or the new one is there, and never half a line.
         std::fs::rename(&fresh, memory)
     };
     write().while_doing(|| format!("writing {}", memory.display()))
@@ -108,7 +109,7 @@ impl Held {
         }
     }
 
-    /// Where it stands.
+    /// The last event that the cursor has consumed.
     pub fn position(&self, kernel: &Kernel) -> Result<Seq> {
         kernel.read(|snapshot| cursor::position(snapshot, &self.name, self.run_id.as_ref()))
     }
@@ -116,16 +117,17 @@ impl Held {
     /// Errors: `history_forked` if the ledger has lost what was read. The cursor is there then, so that it can be moved by its name.
     pub fn require_history(&self, kernel: &Kernel) -> Result<Option<Place>> {
         require_history(kernel, &self.name, self.run_id.as_ref()).inspect_err(|_| {
-            // That it is not listed is no worse than before.
+            // The place stays unread either way. If the cursor cannot be registered, it is only missing from the list.
             let _ = register(kernel, &self.name, self.run_id.as_ref());
         })
     }
 
-    /// Moves it forward past an event. A dispatch that was rolled back may still consume: the record is nobody's work.
+    /// Moves it forward past an event. A dispatch that was rolled back may still consume: the cursor's record belongs to no work.
     pub fn advance_to(&self, kernel: &Kernel, read: Place) -> Result<()> {
         let now = kernel.context.now();
         kernel.ledger.write(|tx| cursor::advance_to(tx, now, &self.name, self.run_id.as_ref(), read.seq))?;
-        // After the ledger: what it does not know to be read is read again, whatever is remembered here.
+        // The ledger is written first. After a crash in between, the older place is remembered, and the next event is read from the
+        // ledger's cursor.
         remember(&self.memory, read)
     }
 }
@@ -166,7 +168,7 @@ fn is_held(name: &Label) -> Diagnosis {
 pub struct Delivery<'a> {
     /// Run by `sh -c` in the project, once for each event.
     pub command: &'a str,
-    /// At most so many events; `None`: all.
+    /// The number of events after which it ends; `None`: no limit.
     pub limit: Option<i64>,
     /// Wait for events to come, and try a failed delivery again.
     pub follow: bool,
@@ -195,14 +197,14 @@ pub fn deliver(
     mut failed: impl FnMut(&Diagnosis, Duration),
 ) -> Result<End> {
     let is_interrupted = || delivery.interrupted.load(Ordering::SeqCst);
-    // From now on it is listed, and can be committed or reset by name.
+    // From now on the cursor is listed, and can be committed or reset by name, even if no event is delivered.
     register(kernel, &held.name, held.run_id.as_ref())?;
     let mut last = held.require_history(kernel)?;
     let mut at = held.position(kernel)?;
     let mut left = delivery.limit.unwrap_or(i64::MAX);
     let mut delay = FIRST_DELAY;
     while left > 0 && !is_interrupted() {
-        // Read before the event is looked for: what is recorded in between changes it again.
+        // The version is read before the event: an event that is recorded in between changes it, and the wait ends at once.
         let version = if delivery.follow { Some(kernel.ledger.data_version()?) } else { None };
         let found = kernel.read(|snapshot| {
             if delivery.follow
@@ -220,6 +222,7 @@ pub fn deliver(
             continue;
         };
         let status = hand_over(kernel, delivery.command, &event, &encode(&event)?)?;
+        // Whatever the command made of it, the event counts as not delivered, and the next delivery begins with it.
         if is_interrupted() {
             break;
         }
@@ -253,7 +256,7 @@ fn next_in(snapshot: &Snapshot<'_>, run_id: Option<&RunId>, at: Seq) -> Result<O
 /// Runs the command with the event on its standard input, and waits for its end.
 fn hand_over(kernel: &Kernel, command: &str, event: &Event, text: &[u8]) -> Result<ExitStatus> {
     let doing = || "running the command of --each".to_owned();
-    // In memory, and whole before the command begins: it may read all of it, a part or nothing without holding anybody up.
+    // The whole event is in memory before the command begins. With a pipe, a command that reads nothing would block the writer.
     let memory = memfd_create("ic-event", MemfdFlags::CLOEXEC).map_err(io::Error::from).while_doing(doing)?;
     let mut input = File::from(memory);
     input.write_all(text).and_then(|()| input.rewind()).while_doing(doing)?;
@@ -264,7 +267,7 @@ fn hand_over(kernel: &Kernel, command: &str, event: &Event, text: &[u8]) -> Resu
         .env("IC_EVENT_SEQ", event.seq.to_string())
         .env("IC_EVENT_TYPE", &event.event_type)
         .stdin(input)
-        // A group of its own, so that Ctrl-C at the terminal reaches `ic` alone: the command ends as it would have.
+        // A process group of its own, so that Ctrl-C at the terminal reaches `ic` alone, and the command is not cut off in its event.
         .process_group(0)
         .status()
         .while_doing(doing)
@@ -315,7 +318,7 @@ pub fn commit(kernel: &Kernel, held: &Held, seq: Seq, back: bool) -> Result<curs
         let moved = cursor::commit(tx, now, &held.name, held.run_id.as_ref(), seq, back)?;
         Ok((moved, history::place(tx, seq)?))
     })?;
-    // It says that this history is the one to go on with.
+    // Remembering the place says that this history is the one to continue with.
     match read {
         Some(read) => remember(&held.memory, read)?,
         None => forget(&held.memory)?,
@@ -335,7 +338,7 @@ fn forget(memory: &Path) -> Result<()> {
 /// Errors: `cursor_not_found`, and `busy` while a consumer has one of them: it would move it forward again.
 pub fn reset(kernel: &Kernel, name: &Label, timeout: Duration) -> Result<Vec<cursor::Cursor>> {
     let cursors = kernel.read(cursor::list)?;
-    // In the order of the list, so that two resets never wait for each other.
+    // The locks are taken in the order of the list, so that two resets never wait for each other.
     let of_name = cursors.into_iter().filter(|cursor| cursor.name == name.as_str());
     let held: Vec<Held> = of_name
         .map(|cursor| Held::take(kernel, name.clone(), cursor.run_id, timeout))
@@ -347,7 +350,7 @@ pub fn reset(kernel: &Kernel, name: &Label, timeout: Duration) -> Result<Vec<cur
     Ok(reset)
 }
 
-/// Makes a cursor that a consumer only peeks with, so that it can be committed; one that is there is left as it is.
+/// Makes a cursor that a consumer only peeks with, so that it can be committed. An existing one is left unchanged.
 pub fn register(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> Result<()> {
     // Asked first: a ledger that may only be read can still be peeked at.
     if kernel.read(|snapshot| cursor::exists(snapshot, name, run_id))? {

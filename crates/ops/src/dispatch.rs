@@ -25,9 +25,9 @@ pub use wait::{Waited, wait};
 
 /// Hands work out in a phase of a run (`None`: the current one).
 ///
-/// With `kept`, the working tree is captured, where checkpoints are taken automatically: whoever begins the work and then says so
-/// ([`start`] with a process) has changed something by then. Errors: `unknown_phase`, `run_not_active`, `rolling_back`, `stale_dispatch`; a
-/// capture that fails is a warning.
+/// With `kept`, the working tree is captured, where checkpoints are taken automatically: a process that begins the work and only then says
+/// so ([`start`] with a process) has changed something by then. Errors: `unknown_phase`, `run_not_active`, `rolling_back`,
+/// `stale_dispatch`; a capture that fails is a warning.
 pub fn create(
     kernel: &Kernel,
     reference: &str,
@@ -46,7 +46,7 @@ pub fn create(
     let (taken, project) = match capturing {
         None => (Taken::nothing(), kernel.project.root.clone()),
         Some(settings) => {
-            // What will be refused is refused before anything is captured.
+            // A call that will be refused is refused before the tree is walked.
             let (run, _) =
                 kernel.read(|snapshot| kernel.calling_dispatch(snapshot).and_then(|_| open(snapshot)))?;
             let link = Link { run_id: Some(run.id), phase: Some(run.phase), ..Link::default() };
@@ -66,15 +66,15 @@ pub fn create(
 ///
 /// With `kept`, the working tree is captured before it, where checkpoints are taken automatically, and a configured state database is
 /// looked at; what a process did before this call lies after the point. A process that has ended by then, and work that its agent has ended
-/// itself, are warnings: agents are quick. Errors: `stale_dispatch`, `dispatch_running`, `dispatch_finished`, `rolling_back`; a capture that
-/// fails is a warning.
+/// itself, are warnings: agents are quick. Errors: `stale_dispatch`, `dispatch_running`, `dispatch_finished`, `rolling_back`; a capture
+/// that fails is a warning.
 pub fn start(
     kernel: &Kernel,
     reference: &str,
     pid: Option<u32>,
     kept: Option<&Settings>,
 ) -> Result<(Dispatch, Vec<Warning>)> {
-    // Looked up now: what has this number later is another process.
+    // The identity is looked up now: a process that gets this number later is another one.
     let identity = pid.map_or(Ok(None), ProcessIdentity::of)?;
     let gone = pid.filter(|_| identity.is_none());
     let ended = gone.map(ProcessIdentity::of_ended);
@@ -95,7 +95,7 @@ pub fn start(
     };
     let dispatch = kernel.write(|tx, now| {
         let (dispatch, run) = settled(tx, reference)?;
-        // Before anything is recorded of work that may not begin.
+        // Checked before the point is recorded, because work that may not begin makes no point.
         dispatch.status.check_move_to(DispatchStatus::Running, dispatch.id.short())?;
         let point = NewPoint::of_dispatch(dispatch.id.as_str());
         match &before {
@@ -143,7 +143,7 @@ fn look(
         Ok((dispatch, run))
     })?;
     let project = run.project_dir.clone();
-    // What will be refused is refused before anything is captured.
+    // A move that will be refused is refused before the tree is walked.
     let may_move = dispatch.require_current().and_then(|()| run.require_settled());
     may_move.and_then(|()| dispatch.status.check_move_to(to, dispatch.id.short()))?;
     let link = Link {
@@ -158,6 +158,7 @@ fn look(
 /// What went less well; old checkpoints make room once the locks of the new one are gone.
 fn tidied(kernel: &Kernel, kept: Option<&Settings>, taken: Taken, project: &Path) -> Vec<Warning> {
     let (was_taken, mut warnings) = (taken.id().is_some(), taken.warnings.clone());
+    // Pruning waits for the store's locks, which `taken` still has.
     drop(taken);
     if let Some(settings) = kept.filter(|_| was_taken) {
         warnings.extend(retention::tidy(kernel, settings, project));

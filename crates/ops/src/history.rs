@@ -17,7 +17,7 @@ struct Span {
     id: RollbackId,
     cut: Seq,
     rollback: Seq,
-    /// The target, when what was done in it was taken back but not the move into it.
+    /// The target, when what was done in it was undone but not the move into it.
     kept_move_to: Option<String>,
 }
 

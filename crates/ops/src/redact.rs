@@ -16,8 +16,8 @@ use ic_kernel::Kernel;
 /// Takes reason and payload out of event `seq` and out of the row that it recorded; returns the redaction's seq. `above` takes
 /// them out of rows that are owned by crates above this one.
 ///
-/// The file is rebuilt, so that no copy is left in it. Errors: `event_not_found`, `nothing_to_redact`, `stale_dispatch`; `busy` if
-/// somebody read the ledger past the timeout: then the event is redacted, and only the file is not wiped.
+/// The file is rebuilt, so that no copy is left in it. Errors: `event_not_found`, `nothing_to_redact`, `stale_dispatch`; `busy` if another
+/// process read the ledger past the timeout: then the event is redacted, and only the file is not wiped.
 pub fn redact(
     kernel: &Kernel,
     seq: Seq,
@@ -30,6 +30,7 @@ pub fn redact(
         let event = ic_events::get(tx, seq)?;
         let redaction = ic_events::redact(tx, now, seq, reason)?;
         redact_rows(tx, &event)?;
+        // The same reason would still be read in the events that were recorded with it.
         for copy in copies(tx, &event)? {
             ic_events::redact(tx, now, copy, reason)?;
         }
@@ -44,8 +45,8 @@ pub fn redact(
     redacted
 }
 
-/// The events that repeat the reason of a rollback or of a run's cancelling: those of the work that it cancelled. Whoever redacts
-/// the one means them too.
+/// The events that repeat the reason of a rollback or of a run's cancelling: those of the work that it cancelled. They are redacted along
+/// with it.
 fn copies(tx: &Transaction<'_>, event: &Event) -> Result<Vec<Seq>> {
     match (event.event_type.as_str(), &event.run_id, &event.subject_id, &event.reason) {
         ("rollback" | "rollback_begun", Some(run), Some(id), Some(_)) => {

@@ -24,7 +24,7 @@ pub use cancel::{Cancelled, Part, Worker, cancel};
 /// A run that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created {
-    /// The run.
+    /// The run as recorded.
     pub run: Run,
     /// Whether this call made it; else it was open already, under the same scope.
     pub is_new: bool,
@@ -32,7 +32,7 @@ pub struct Created {
     pub warnings: Vec<Warning>,
 }
 
-/// Creates a run; its id is given here. With `kept`, a configured state database is looked at as it is at the beginning, and where
+/// Creates a run; its id is given here. With `kept`, a configured state database is looked at as it stands at the beginning, and where
 /// checkpoints are taken automatically the working tree is captured.
 pub fn create(kernel: &Kernel, new: &NewRun, kept: Option<&ic_worktree::Settings>) -> Result<Created> {
     create_with(kernel, new, kept, |_, _, _| Ok(()))
@@ -101,7 +101,7 @@ pub fn set(kernel: &Kernel, reference: &str, settings: &Settings) -> Result<Run>
     kernel.write(|tx, now| run::set(tx, now, &kernel.run(tx, reference)?, settings))
 }
 
-/// Marks a phase ahead to be passed over; returns the run, the skip, and whether it is new. Errors: those of
+/// Marks a phase ahead to be skipped; returns the run, the skip, and whether it is new. Errors: those of
 /// [`check_skip`](ic_phase::machine::check_skip); `invalid_value` for a phase in which steps of the run's workflow are to be run.
 pub fn skip(kernel: &Kernel, reference: &str, phase: &str, reason: &str) -> Result<(Run, Skip, bool)> {
     kernel.write(|tx, now| {
@@ -112,7 +112,7 @@ pub fn skip(kernel: &Kernel, reference: &str, phase: &str, reason: &str) -> Resu
     })
 }
 
-/// A workflow does all of its steps: one whose phase is passed over would be left behind, or run where it does not belong.
+/// A workflow does all of its steps: if a phase were skipped, its steps would never run, or run in another phase.
 fn require_no_steps(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, phase: &str) -> Result<()> {
     let left = (kernel.above.steps_left)(snapshot, run)?;
     let steps: Vec<String> =
@@ -131,7 +131,7 @@ fn require_no_steps(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, phase: 
 /// A cancelled run that is active again, with what its cancelling ended and no reopening revives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reopened {
-    /// The run as it is now.
+    /// The run after the reopening.
     pub run: Run,
     /// The dispatches that stay cancelled.
     pub dispatches: Vec<Dispatch>,
@@ -145,7 +145,8 @@ pub fn reopen(kernel: &Kernel, reference: &str, reason: &str) -> Result<Reopened
     kernel.write(|tx, now| {
         let run = kernel.run(tx, reference)?;
         let reopened = run::reopen_cancelled(tx, now, &run, reason)?;
-        // An executor ends at its next write because the run is cancelled. Reopened before, it would continue a step whose dispatch has ended.
+        // An executor ends at its next write because the run is cancelled. Reopened before, it would continue a step whose dispatch has
+        // ended.
         OwnerLock::require_free(kernel.store(), &run.id)?;
         let (dispatches, agents) = ended_by_cancel(tx, &run.id)?;
         Ok(Reopened { run: reopened, dispatches, agents })

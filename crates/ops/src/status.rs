@@ -24,16 +24,16 @@ use crate::run::is_executed;
 /// How many dispatches are named: more is no longer a glance.
 const NAMED: i64 = 20;
 
-/// Among so many points the newest is looked for that was not undone.
+/// The newest point that was not undone is looked for among this number of points.
 const LOOKED_AT: usize = 20;
 
-/// So many other runs are named.
+/// The number of other runs that are named.
 const OTHERS: usize = 3;
 
 /// A run at a glance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
-    /// The run.
+    /// The run that is shown.
     pub run: Run,
     /// Whether it was made for a session of a coding agent, which moves it.
     pub is_of_session: bool,
@@ -47,7 +47,8 @@ pub struct Status {
     pub caller: Option<Calling>,
     /// Who works for it.
     pub working: Vec<Working>,
-    /// Prompts that coding agents work on in this project in runs of their own, the newest first, up to three: they may change the same files.
+    /// Prompts that coding agents work on in this project in runs of their own, the newest first, up to three: they may change the same
+    /// files.
     pub elsewhere: Vec<Working>,
     /// The newest point to which it can go back.
     pub last_point: Option<Listed>,
@@ -60,7 +61,7 @@ pub struct Status {
 /// The dispatch that asks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calling {
-    /// The dispatch.
+    /// The dispatch that the caller's environment names.
     pub dispatch: Dispatch,
     /// Whether it was rolled back, or what began it: what it reports is refused.
     pub is_stale: bool,
@@ -183,7 +184,7 @@ fn gate(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Outcome>> {
 /// What holds a run in its phase, and what removes that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// `gate_blocked` or `paused`.
+    /// The code of the refusal: `gate_blocked` or `paused`.
     pub code: Code,
     /// What is so, for people.
     pub message: String,

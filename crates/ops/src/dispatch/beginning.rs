@@ -60,7 +60,7 @@ pub(super) fn look_before(
     if newest.tree == now || newest.link.of_call {
         return Ok(None);
     }
-    // Where nobody says when it began, what has changed since the newest look is taken for its work.
+    // If it is not told when the work began, every change since the newest look is taken for its work.
     let age =
         process.and_then(ProcessIdentity::age).map(|age| i128::try_from(age.as_nanos()).unwrap_or(i128::MAX));
     let began = age.map(|age| kernel.context.nanos().saturating_sub(age).saturating_sub(INACCURACY_NANOS));
@@ -68,7 +68,7 @@ pub(super) fn look_before(
     let mut is_its = true;
     diff::diff(&workspace.objects, Some(&newest.tree), Some(&now), &mut |difference| {
         let path = workspace.root.join(path_from_bytes(&difference.path));
-        // Of what is gone nobody knows when it went.
+        // When a file that is gone was deleted is not known.
         if let (Some(began), Ok(meta)) = (began, std::fs::symlink_metadata(&path)) {
             let changed = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
             is_its &= changed >= began;

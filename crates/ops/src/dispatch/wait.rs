@@ -37,7 +37,7 @@ pub fn wait(
     interrupted: &AtomicBool,
 ) -> Result<(Dispatch, Waited)> {
     let started = Instant::now();
-    // Read before the record is: what is committed in between changes it again.
+    // The version is read before the record: a change that is committed in between changes it again, and is not missed.
     let mut version = kernel.ledger.data_version()?;
     let mut dispatch = kernel.read(|snapshot| dispatch::resolve(snapshot, reference))?;
     loop {
@@ -45,7 +45,7 @@ pub fn wait(
             return Ok((dispatch, Waited::Ended));
         }
         if is_abandoned(kernel, &dispatch) {
-            // A worker that completed its work just before it ended has left it as it should.
+            // A worker may record its end and exit between the two looks. Its work has ended then, and was not abandoned.
             let last = get(kernel, &dispatch.id)?;
             let is_same = last.process == dispatch.process && !has_ended(&last);
             if is_same {
@@ -74,7 +74,7 @@ fn has_ended(dispatch: &Dispatch) -> bool {
     dispatch.status.is_finished() || dispatch.rolled_back_by.is_some()
 }
 
-/// Whether the process of a dispatch is gone with nobody left to record its end: an executor does that for a step, after the step's process
+/// Whether the process of a dispatch is gone and no other will record its end: an executor does that for a step, after the step's process
 /// has ended.
 fn is_abandoned(kernel: &Kernel, dispatch: &Dispatch) -> bool {
     life(dispatch) == Some(Life::Gone) && !is_executed(kernel, &dispatch.run_id)

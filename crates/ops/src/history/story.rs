@@ -1,4 +1,4 @@
-//! A run as a story: where it went, which attempts were taken back, and by what.
+//! A run as a story: which phases it went through, which attempts were rolled back, and by what.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -17,13 +17,13 @@ use super::TakenBack;
 /// A stay of the run in a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stay {
-    /// The phase.
+    /// The phase that the run stayed in.
     pub phase: String,
     /// How often the run had come there then, from 1.
     pub attempt: usize,
     /// The event that brought it there.
     pub seq: Seq,
-    /// When.
+    /// When the run came there.
     pub at: Timestamp,
     /// The stay it came from: a place in [`Story::stays`]; `None` for the beginning.
     pub from: Option<usize>,
@@ -42,21 +42,21 @@ pub struct Stay {
 /// Something that moved the run other than forward.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// The rollback.
+    /// The rollback that moved it.
     pub rollback_id: RollbackId,
     /// `rolled_back`, `undone` or `aborted`.
     pub kind: &'static str,
-    /// The event.
+    /// The event that records it.
     pub seq: Seq,
-    /// When.
+    /// When it was recorded.
     pub at: Timestamp,
     /// The stay that it left.
     pub from: usize,
     /// The stay that it went back to.
     pub to: usize,
-    /// Why.
+    /// The reason given for it.
     pub reason: Option<String>,
-    /// What was taken back.
+    /// The layers that were rolled back.
     pub layers: Vec<&'static str>,
     /// The dispatch whose work alone was undone: the run stayed where it was.
     pub only: Option<DispatchId>,
@@ -65,7 +65,7 @@ pub struct Turn {
 /// A run as a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Story {
-    /// The run.
+    /// The run whose story it is.
     pub run: Run,
     /// Its stays, in the order of coming there.
     pub stays: Vec<Stay>,

@@ -52,7 +52,7 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
         Ok(Some((maker(snapshot, &prompt, told.agent_id)?, link(snapshot, &prompt)?, prompt)))
     })?;
     let Some((maker, (run, link), prompt)) = found else {
-        // Nobody looked at the tree.
+        // No look at the tree was taken before the call, so what it would destroy cannot be restored.
         let doubt = told.guarded.and_then(|guarded| guarded.doubt(&kernel.project.root));
         return Ok(begun(doubt, warnings));
     };
@@ -68,6 +68,7 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
     let outside = uncaptured_files::of_call(kernel, kept, &root, told, &mut warnings);
     let (head, head_log_start) = (git::head(&root), git::log_size(&root));
     let (id, own): (CallId, DispatchId) = (kernel.context.new_id(), kernel.context.new_id());
+    // Accepted from undone work too: the call is made anyway, and an undo must know what it changed.
     kernel.write_late_too(|tx, now| {
         let (work, seen) = if let Some(work) = maker_now(tx, &prompt, told.agent_id, is_first)? {
             (work, taken.record_news(tx, now, &root, run.epoch)?)
@@ -129,7 +130,7 @@ fn maker(snapshot: &Snapshot<'_>, prompt: &Prompt, agent_id: Option<&str>) -> Re
     Ok(subagents::unfinished(snapshot, &session, agent)?.map(|work| work.id))
 }
 
-/// As [`maker`], in the transaction that records the call: another call of the subagent may have begun its work meanwhile, and a run that was
+/// As [`maker`], in the transaction that records the call: by now another call of the subagent may have begun its work, and a run that was
 /// closed takes no new work.
 fn maker_now(
     tx: &Snapshot<'_>,
@@ -143,7 +144,8 @@ fn maker_now(
     Ok(if is_begun { None } else { found.or_else(|| Some(prompt.dispatch_id.clone())) })
 }
 
-/// Whether a subagent's work can begin in a run: not in one that was completed meanwhile, or is being rolled back. Its calls are the prompt's then.
+/// Whether a subagent's work can begin in a run: not in one that has been completed, or is being rolled back. Its calls are the prompt's
+/// then.
 fn may_begin(run: &ic_phase::Run) -> bool {
     run.require_active().is_ok()
 }
@@ -161,7 +163,7 @@ fn doubt(
     Ok(danger.doubt(root, left_out.as_deref().map_or(Held::Nothing, Held::AllBut)))
 }
 
-/// Records that a call has ended. One of which no beginning was told is passed over.
+/// Records that a call has ended. A call whose beginning was not told is ignored.
 ///
 /// Errors: whatever the ledger says; a look that fails is a warning.
 pub fn end(
@@ -192,6 +194,7 @@ pub fn end(
     let named = named.into_iter().map(|file| PathBuf::from(file.path));
     let outside = uncaptured_files::look(kernel, kept, &root, named, &mut warnings);
     let made = prompt.map(|prompt| commits::made(kernel, &root, &prompt, &Since::call(&call)));
+    // Accepted from undone work too: what the call committed must be on record.
     kernel.write_late_too(|tx, now| {
         let seen = taken.record_news(tx, now, &root, run.epoch)?;
         if let Some(made) = &made {

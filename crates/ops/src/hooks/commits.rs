@@ -1,9 +1,10 @@
-//! The commits that a tool call made, as git's log of HEAD says; where it does not, what is checked out as the call ends, and was not as it
-//! began.
+//! The commits that a tool call made, as git's log of HEAD has them. If the log does not show it, the call's commit is the one checked out
+//! at its end, where that differs from its beginning.
 //!
-//! Each call's are recorded as it ends, so that of several agents in one repository each has its own. What a switch of branches or a pull
-//! brought was made by others: without the log, the branches are known from the checkpoint before the prompt. What was committed outside of calls, by a person
-//! or a process that was left behind, is recorded for nobody, and an undo asks before it takes that off its branch.
+//! A call's commits are recorded as it ends, so that each of several agents in one repository has its own. What a switch of branches or a
+//! pull brought was made by others: if there is no log, the branches are known from the checkpoint before the prompt. What was committed
+//! outside of calls, by a person or by a process left running, is recorded for no work, and an undo asks before it takes such a commit off
+//! its branch.
 
 use std::path::Path;
 
@@ -24,7 +25,7 @@ use ic_worktree::look_into_store;
 pub(super) struct Since {
     /// The commit that was checked out then; `None`: there was none.
     pub(super) head: Option<String>,
-    /// When that was.
+    /// When the commit was looked up.
     pub(super) at: Timestamp,
     /// How long git's log of HEAD was then, in bytes.
     log_start: Option<u64>,
@@ -51,7 +52,8 @@ pub(super) fn unrecorded(snapshot: &Snapshot<'_>, work: &Dispatch, prompt: &Prom
     Ok(calls.iter().find(|call| call.finished_at.is_none()).map(Since::call))
 }
 
-/// As [`unrecorded`], of work that a person stopped: what was committed since is its own only where the call that was cut off speaks of git.
+/// As [`unrecorded`], of work that a person stopped: what was committed since is its own only where the call that was cut off speaks of
+/// git.
 pub(super) fn unrecorded_by_interrupted(
     snapshot: &Snapshot<'_>,
     work: &Dispatch,
@@ -68,6 +70,7 @@ pub(super) fn unrecorded_by_interrupted(
 
 /// What was committed in a project since then, and is not from elsewhere. What git does not say is not known.
 pub(super) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since) -> Report {
+    // The log of HEAD names exactly what was committed here. It is preferred to the graph, which also shows what was fetched.
     if let Some(shas) = since.log_start.and_then(|start| git::committed_since(root, start)) {
         let log = if shas.is_empty() { Vec::new() } else { git::log_of(root, &shas).unwrap_or_default() };
         return report::parse(&log).unwrap_or_default();
@@ -78,6 +81,7 @@ pub(super) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since)
     let known = branches_before(kernel, prompt).unwrap_or_default();
     let log = git::log_since(root, since.head.as_deref(), &known).unwrap_or_default();
     let mut found = report::parse(&log).unwrap_or_default();
+    // Without the log, a commit that came with a fetch looks like one that was made here.
     if !found.commits.is_empty() {
         let fetched = git::fetched_before(root, since.at.millis() / 1000, &known).unwrap_or_default();
         found.commits.retain(|commit| !fetched.contains(&commit.sha));

@@ -46,6 +46,7 @@ struct Reader<'h> {
 impl Reader<'_> {
     fn line(&mut self, line: &str, depth: usize) {
         const DEEPEST: usize = 3;
+        // A line in a line, as in `sh -c "sh -c …"`, is followed to a depth. What is deeper counts as unreadable.
         let Some(steps) = shell::steps(line).filter(|_| depth <= DEEPEST) else {
             self.acts.push(Act {
                 what: "a command that cannot be parsed",

@@ -1,8 +1,8 @@
 //! The gate of a run at the moment when its agent stops: where the configuration says so, it goes on until the gate passes.
 //!
 //! Held is only who can be expected to satisfy it: an agent whose session was given this run, whose prompt changed something, and began in
-//! the phase that the run is still at: of another phase it has done nothing. A stop is held three times at most, and never twice for the same
-//! thing, so that an agent that cannot satisfy a gate comes to its end.
+//! the phase that the run is still at: of another phase it has done nothing. A stop is held three times at most, and never twice for the
+//! same thing, so that an agent that cannot satisfy a gate comes to its end.
 
 use ic_base::{Result, Timestamp, shell_word};
 use ic_dispatch::dispatch;
@@ -18,10 +18,11 @@ use super::calls::link_of;
 use super::teller::{Teller, latest_of};
 use crate::advance;
 
-/// So often a prompt's stop is held back at most.
+/// The number of times that one prompt's stop is blocked at most.
 const MOST: i64 = 3;
 
-/// Two hooks that tell of the same stop, of a client with two installations, come within so many milliseconds; no model answers so fast.
+/// Two hooks that tell of the same stop, of a client with two installations, come within this number of milliseconds; no model answers so
+/// fast.
 const TWICE_WITHIN: i64 = 1_000;
 
 /// What an agent that stops is told to do first; `None`: it may stop. That it was held is recorded.
@@ -33,16 +34,17 @@ pub fn hold(kernel: &Kernel, teller: Teller<'_>, kept: Option<&Settings>) -> Res
     if found.is_repeated {
         return Ok(Some(said(&found.run, &found.missing)));
     }
-    // A call whose end nobody told may have failed, or been refused by a person: what it changed the tree shows.
+    // A call whose end was not told may have failed, or been refused by a person: what it changed is found by a look at the tree.
     let root = root_of(&found.run.project_dir);
     let link = link_of(&found.run, &found.prompt.dispatch_id);
     let taken = Taken::look_for_call(kernel, kept, root.clone(), link, false);
     kernel.write(|tx, now| {
-        // Asked again: hooks of one stop run at the same time.
+        // The hooks of one stop run at the same time, so another one may have recorded the block since the question above.
         let Some(found) = asked(tx, teller, now)? else { return Ok(None) };
         if !found.is_repeated {
             taken.record_news(tx, now, &root, found.run.epoch)?;
             let work = dispatch::get(tx, &found.prompt.dispatch_id)?;
+            // An agent that only answered a question has done no work that the gate could wait for.
             if !ic_point::has_changed(tx, &root, &work)? {
                 return Ok(None);
             }
@@ -67,6 +69,7 @@ fn asked(snapshot: &Snapshot<'_>, teller: Teller<'_>, now: Timestamp) -> Result<
     let Some(prompt) = latest_of(snapshot, teller)?.filter(is_open) else { return Ok(None) };
     let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
     let run = run::get(snapshot, &work.run_id)?;
+    // A run that was made for the session is moved by the session alone, so its gate asks nothing of the agent.
     let is_own = known.owns_run && known.run_id == run.id;
     if is_own || run.require_active().is_err() || work.require_current().is_err() {
         return Ok(None);
@@ -81,6 +84,7 @@ fn asked(snapshot: &Snapshot<'_>, teller: Teller<'_>, now: Timestamp) -> Result<
     let missing: Vec<Condition> = verdict.conditions.into_iter().filter(|one| !one.holds).collect();
     let is_repeated = match &prompt.held {
         Some((at, same)) if *same == facts(&missing) => {
+            // The agent stopped again with the same conditions missing: another block would not change that.
             if now.millis().saturating_sub(at.millis()) >= TWICE_WITHIN {
                 return Ok(None);
             }

@@ -58,8 +58,8 @@ pub struct Recorded {
     pub warnings: Vec<Warning>,
 }
 
-/// Records a prompt: the point before it, and the work that it begins. What the prompt before it began is ended, if it still ran. The tree is
-/// looked at after that: a hook that is killed for taking too long has lost the look, and not the prompt.
+/// Records a prompt: the point before it, and the work that it begins. What the prompt before it began is ended, if it still ran. The tree
+/// is looked at after that: a hook that is killed for taking too long has lost the look, and not the prompt.
 ///
 /// Errors: whatever the ledger says; a capture that fails is a warning.
 pub fn prompt(
@@ -76,7 +76,7 @@ pub fn prompt(
         recorded.warnings.extend(warnings);
     }
     if recorded.undone.is_some() {
-        // Only now: a hook that was killed has told the agent nothing.
+        // Only now: a hook that was killed before this has told the agent nothing, so the next prompt must tell it.
         kernel.write(|tx, _| {
             let known = session::by_client(tx, teller.client, teller.client_id)?;
             known.map_or(Ok(()), |known| session::told(tx, &known, recorded.dispatch.seq))
@@ -103,11 +103,11 @@ pub(super) fn record(
     let left = kernel.read(|snapshot| left_open(snapshot, teller))?;
     let made = left.map(|(prompt, since)| commits::made(kernel, &root, &prompt, &since)).unwrap_or_default();
     let (dispatch, is_first, undone) = kernel.write(|tx, now| {
-        // A client that calls twice calls at once.
+        // A client with two installations runs both hooks at the same time. The one that comes second finds the prompt recorded.
         if let Some(known) = repeated(tx, teller, asked)? {
             return Ok((known, false, None));
         }
-        // Asked of the run that it worked in: where that has ended since, what follows goes into another one.
+        // The question is about the run that the session worked in. If that has ended since, the session goes into another run below.
         let known = session::by_client(tx, teller.client, teller.client_id)?;
         let is_first = known.is_none();
         let undone = known.filter(|_| asked.is_heard).map_or(Ok(None), |known| since_told(tx, &known))?;
@@ -117,7 +117,7 @@ pub(super) fn record(
             interrupt(tx, now, &before, &made)?;
         }
         subagents::end_left(tx, now, &session, false)?;
-        // What waited has its turn now, or went into the turn before.
+        // A prompt that waited in the queue has its turn now, or became part of the turn before.
         session::queue(tx, &session, None)?;
         session::go_on(tx, &session, None)?;
         let begun = begin_work(tx, now, (teller, asked), (&session, &run, &id), head.as_deref())?;
@@ -171,7 +171,7 @@ pub(super) fn first_line(text: &str) -> &str {
 /// The work of this very prompt, if a hook recorded it before.
 fn repeated(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &Asked<'_>) -> Result<Option<Dispatch>> {
     let Some(prompt) = latest_of(snapshot, teller)? else { return Ok(None) };
-    // Calls of one turn come at once: the first of them began it.
+    // Calls of one turn come at the same time. The first of them began its work.
     let is_begun = asked.is_unseen && asked.prompt_id.is_none() && prompt.ended_at.is_none();
     if !is_begun && (asked.prompt_id.is_none() || prompt.prompt_id.as_deref() != asked.prompt_id) {
         return Ok(None);
@@ -266,6 +266,7 @@ fn interrupt(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt, made: &Repor
     let work = dispatch::get(tx, &prompt.dispatch_id)?;
     commits::record(tx, now, &work, made)?;
     let is_open = work.require_current().is_ok() && work.finished_at.is_none();
+    // While the run is being rolled back, the rollback decides what becomes of its work.
     if is_open && run::get(tx, &work.run_id)?.require_settled().is_ok() {
         dispatch::finish(tx, now, &work, &Ending::Cancelled { reason: Some("interrupted") })?;
     }

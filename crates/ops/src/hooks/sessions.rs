@@ -34,6 +34,7 @@ pub fn stop(
         };
         Ok(work.map(|work| (prompt, work)))
     })?;
+    // Before the return below: a turn that no person began may have no open work.
     end_unprompted(kernel, teller)?;
     let Some((prompt, work)) = open else { return Ok(None) };
     if prompt.ended_at.is_some() {
@@ -75,7 +76,7 @@ pub fn stop(
         dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None })
     })?;
     let mut warnings = taken.warnings.clone();
-    // Its locks stand in the way of giving anything up.
+    // Pruning waits for the store's locks, which `taken` still has.
     drop(taken);
     complete_left(kernel, &prompt.session_id)?;
     if let Some(settings) = kept {
@@ -124,12 +125,13 @@ pub fn end(
         Ok(session)
     })?;
     let Some(session) = session else { return Ok(()) };
+    // Only after the session's work has ended, because a run with running work is left open.
     complete_left(kernel, &session.id)?;
     if session.owns_run { complete(kernel, &session.run_id) } else { Ok(()) }
 }
 
-/// Completes the runs that were made for a session and that it works in no more: it was given another one, while a prompt was worked on. Where
-/// something still runs in one, the end of the session completes it.
+/// Completes the runs that were made for a session and that it works in no more: it was given another one, while a prompt was worked on.
+/// Where something still runs in one, the end of the session completes it.
 fn complete_left(kernel: &Kernel, id: &SessionId) -> Result<()> {
     let left = kernel.read(|snapshot| {
         let known = session::get(snapshot, id)?;

@@ -8,7 +8,8 @@
 //!
 //! A continuation is like that: what an agent does after it has stopped, because a task of its own ended, and before a person types again.
 //!
-//! One that only reads has no work to undo, and no row. A subagent may go on after its prompt has ended: clients run them in the background.
+//! One that only reads has no work to undo, and no row. A subagent may go on after its prompt has ended: clients run them in the
+//! background.
 
 use ic_base::{DispatchId, Result, Timestamp, title};
 use ic_checkpoint::record::Link;
@@ -44,6 +45,7 @@ pub(super) fn begin(
         (Some(_), None) => "subagent".to_owned(),
     };
     let is_continuation = told.agent_id.is_none();
+    // The line may hold a password or a token, and the name is shown in every list.
     let line = title(&ic_base::mask::mask(told.line));
     let work = Work {
         name: Some(match (is_continuation, line.as_str()) {
@@ -125,6 +127,7 @@ pub(super) fn finish(
     let made =
         prompt.zip(since).map(|(prompt, since)| commits::made(kernel, &run.project_dir, &prompt, &since));
     kernel.write_late_too(|tx, now| {
+        // Another hook of the same stop may have finished the work since it was looked up.
         let work = dispatch::get(tx, &work.id)?;
         if work.finished_at.is_some() {
             return Ok(());
@@ -134,6 +137,7 @@ pub(super) fn finish(
             commits::record(tx, now, &work, made)?;
         }
         record_tokens(tx, now, &work, tokens)?;
+        // Work that was undone keeps its commits and tokens on record. It gets no end: the undo was its end.
         if !is_going(&work, &run::get(tx, &work.run_id)?) {
             return Ok(());
         }
@@ -166,6 +170,7 @@ pub(super) fn end_left(tx: &Transaction<'_>, now: Timestamp, session: &Session, 
             call::end_all(tx, &work.id)?;
             dispatch::finish(tx, now, &work, &Ending::Cancelled { reason: Some("the session ended") })?;
         } else if !call::is_running(tx, &work.id)? && call::is_quiet(tx, &work.id, now)? {
+            // A subagent may be between two calls while it waits for the model, so it must have been quiet for a time.
             dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None })?;
         }
     }
@@ -179,7 +184,7 @@ fn is_settled(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<bool> {
 
 /// The work of the subagents of a session's newest prompts.
 fn of_session(snapshot: &Snapshot<'_>, session: &Session) -> Result<Vec<Dispatch>> {
-    /// A subagent that is older than so many prompts was ended with one of them.
+    /// A subagent that began more prompts ago than this was ended with one of them.
     const RECENT: i64 = 8;
     let mut found = Vec::new();
     for prompt in session::newest(snapshot, &session.id, RECENT)? {

@@ -9,7 +9,7 @@ use ic_store::Snapshot;
 /// Who tells: a client, and what it calls the session.
 #[derive(Debug, Clone, Copy)]
 pub struct Teller<'a> {
-    /// The client.
+    /// The client's name, for instance `claude-code`.
     pub client: &'a str,
     /// Its name of the session.
     pub client_id: &'a str,

@@ -18,7 +18,7 @@ pub struct Told<'a> {
     pub agent_id: Option<&'a str>,
     /// The kind of that subagent.
     pub agent_type: Option<&'a str>,
-    /// The tool.
+    /// The tool's name, as the client calls it.
     pub tool: &'a str,
     /// What it is asked to do.
     pub line: &'a str,
@@ -62,11 +62,11 @@ impl<'a> Told<'a> {
 /// A line for a shell whose call is doubtful if it destroys what cannot be undone.
 #[derive(Debug, Clone, Copy)]
 pub struct Guarded<'a> {
-    /// The line.
+    /// The line, as the shell gets it.
     pub line: &'a str,
     /// The directory that it runs in.
     pub directory: &'a Path,
-    /// The home directory.
+    /// The home directory, to which `~` is expanded.
     pub home: Option<&'a Path>,
 }
 

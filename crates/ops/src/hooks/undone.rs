@@ -15,7 +15,7 @@ use super::subagents;
 use super::teller::{Teller, latest_of};
 
 /// Why the agent of a session may do nothing more until a person types again; `None`: it may. `prompt_id`: the prompt that the call is made
-/// for, where the client says so: work of one that has stopped meanwhile may be late. `agent_id`: the subagent that makes it.
+/// for, where the client says so: a call of a prompt that has stopped may arrive late. `agent_id`: the subagent that makes it.
 pub fn refusal(
     kernel: &Kernel,
     teller: Teller<'_>,
@@ -24,7 +24,8 @@ pub fn refusal(
 ) -> Result<Option<String>> {
     kernel.read(|snapshot| {
         let own = of_subagent(snapshot, teller, prompt_id, agent_id)?;
-        // Whether it has stopped or not: it may go on by itself, because a task of its own ended, and a person has not typed since.
+        // Whether the prompt has ended makes no difference: an agent may resume by itself, because a background task of it ended, before a
+        // person types again.
         let (work, whose) = match (own, latest_of(snapshot, teller)?) {
             (Some(own), _) => (own, "Your work here"),
             (None, Some(prompt)) => {
@@ -35,7 +36,7 @@ pub fn refusal(
         let by = rolled_back_by(snapshot, &work)?.map(|by| table::get(snapshot, &by)).transpose()?;
         let spoken =
             session::by_client(snapshot, teller.client, teller.client_id)?.and_then(|known| known.spoken_seq);
-        // A person who typed a command of ic since wants it carried out.
+        // A person who has since typed a command of ic to this agent wants it carried out.
         if let Some(rollback) = by.filter(|by| spoken.is_none_or(|spoken| spoken < by.seq)) {
             if !rollback.status.is_over() {
                 return Ok(Some(format!(
@@ -133,7 +134,7 @@ pub fn news(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
         return Ok(None);
     }
     kernel.write(|tx, _| {
-        // Calls come at once: one of them says it.
+        // Calls come at the same time, and only one of them is to be refused for the news.
         let Some((known, text)) = pending(tx)? else { return Ok(None) };
         let newest = untold(tx, &known)?.last().map_or(known.told_seq, |rollback| rollback.seq);
         session::told(tx, &known, newest)?;
@@ -155,7 +156,7 @@ pub(super) fn since_told(snapshot: &Snapshot<'_>, session: &Session) -> Result<O
 
 /// The rollbacks of a session's work that stand, and of which its agent has not heard.
 fn untold(snapshot: &Snapshot<'_>, session: &Session) -> Result<Vec<RollbackRecord>> {
-    // Of a session that ended and was resumed, the run that it works in now is not the one where something was undone.
+    // In a session that was resumed, the undo may have been in a run that the session worked in before. Its latest prompts name those runs.
     const RECENT: i64 = 8;
     let mut runs = vec![session.run_id.clone()];
     for prompt in session::newest(snapshot, &session.id, RECENT)? {
@@ -200,6 +201,7 @@ fn told(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
 fn files_of(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
     let mut made = None;
     for step in steps::of_rollback(snapshot, &rollback.id)? {
+        // More than one step may have written the tree. The last one says what is there now.
         if let Made::Tree { paths, directories, safety } = Made::by(&step) {
             made = Some((paths, directories, safety));
         }

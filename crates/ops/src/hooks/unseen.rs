@@ -12,7 +12,7 @@ use super::prompts::{Asked, record};
 use super::teller::Teller;
 use super::told::Told;
 
-/// What a prompt is called whose text nobody told.
+/// What a prompt is called whose text was not told.
 const NOT_SEEN: &str = "(prompt not seen)";
 
 /// Begins the prompt that a call belongs to, if it was never told.

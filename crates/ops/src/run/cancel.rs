@@ -19,10 +19,10 @@ use super::ended_by_cancel;
 const EXECUTOR_LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A run that was called off, with what ended with it, as it was before.
+/// A run that was cancelled, and the work that was cancelled with it, in the state from before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cancelled {
-    /// The run as it is now.
+    /// The run after the cancelling.
     pub run: Run,
     /// Whether this call cancelled it. False: it was cancelled before, and only its processes were ended.
     pub changed: bool,
@@ -39,7 +39,7 @@ pub struct Cancelled {
 /// A process that works for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
-    /// What it does.
+    /// Which part of the run's work it does.
     pub part: Part,
     /// Its number; `None` if that is not on record.
     pub pid: Option<u32>,
@@ -61,8 +61,8 @@ pub enum Part {
 /// A step's name, and the process that leads its group.
 type Step = (String, ProcessIdentity);
 
-/// Calls a run off, with its unfinished dispatches and active agents, and names the processes that still work for it. `ends_steps`: those that
-/// its workflow started are ended first, also those of a run that was cancelled before.
+/// Cancels a run with its unfinished dispatches and active agents, and names the processes that still work for it. With `ends_steps`, the
+/// processes that its workflow started are ended first, also those of a run that was cancelled before.
 ///
 /// A process that cannot be ended is named with its error. Errors: `run_not_active`, `rolling_back`.
 pub fn cancel(kernel: &Kernel, reference: &str, reason: Option<&str>, ends_steps: bool) -> Result<Cancelled> {
@@ -78,7 +78,7 @@ pub fn cancel(kernel: &Kernel, reference: &str, reason: Option<&str>, ends_steps
         let cancelled = Cancelled { dispatches: dispatches.clone(), agents, ..Cancelled::nothing(run, true) };
         Ok((cancelled, dispatches))
     })?;
-    // From here on no step begins: each looks whether its run is active in the transaction that records its process.
+    // No step begins from here on: each checks that its run is active in the transaction that records its process.
     let steps = living_steps(kernel, &cancelled.run.id)?;
     if ends_steps {
         cancelled.stop(kernel, &steps);
@@ -99,7 +99,7 @@ impl Cancelled {
     fn stop(&mut self, kernel: &Kernel, steps: &[Step]) {
         for step in steps {
             let (_, identity) = step;
-            // A step may cancel its own run. It would not live to tell what became of that.
+            // A step may cancel its own run. If it were ended here, this command would end with it, and report nothing.
             let ended = if identity.is_caller_or_ancestor() {
                 Err("this command runs in it".to_owned())
             } else {
@@ -111,6 +111,7 @@ impl Cancelled {
             }
         }
         let start = Instant::now();
+        // Where a step still runs, its executor waits for it: there is no point in waiting for the executor.
         while self.still_running.is_empty() && is_executed(kernel, &self.run.id) {
             if start.elapsed() >= EXECUTOR_LIMIT {
                 break;
@@ -126,6 +127,7 @@ impl Cancelled {
             let pid = holder.filter(ProcessIdentity::is_alive).map(|holder| holder.pid);
             self.still_running.insert(0, Worker { part: Part::Executor, pid, error: None });
         }
+        // A step's process is on record for its dispatch too, and was named above.
         let is_step = |pid: u32| steps.iter().any(|(_, identity)| identity.pid == pid);
         let living = handed_out.iter().filter(|dispatch| is_living_other(dispatch)).filter_map(|dispatch| {
             let pid = u32::try_from(dispatch.process.as_ref()?.pid).ok()?;

@@ -62,7 +62,7 @@ pub(super) fn of_run(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfini
     }))
 }
 
-/// The rewinds of the run's working tree that nobody finishes now.
+/// The rewinds of the run's working tree that were interrupted, and whose process is gone.
 pub(super) fn rewinds(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<Unfinished>> {
     let mut found = Vec::new();
     for entry in rewinds::unfinished_in(snapshot, &root_of(&run.project_dir))? {
@@ -80,7 +80,8 @@ pub(super) fn rewinds(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Re
     Ok(found)
 }
 
-/// The restore of the run's working tree that was begun and has not ended. One that a rollback of the run made is finished by that rollback.
+/// The restore of the run's working tree that was begun and has not ended. One that a rollback of the run made is finished by that
+/// rollback.
 pub(super) fn restore(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Restore>> {
     match run.status {
         RunStatus::RollingBack => Ok(None),

@@ -18,7 +18,7 @@ pub struct Danger {
 pub(super) struct Act {
     /// What does it: `rm -r`.
     pub(super) what: &'static str,
-    /// What it names.
+    /// The files, directories or branches that it is applied to.
     pub(super) targets: Vec<Target>,
     /// Whether it names what only the shell knows, or cannot be read at all.
     pub(super) is_unknown: bool,
@@ -53,7 +53,7 @@ pub(super) enum Reach {
 /// What `ic` can bring back of a tree.
 #[derive(Debug, Clone, Copy)]
 pub enum Held<'a> {
-    /// All but this.
+    /// The tree is captured, except for these paths.
     AllBut(&'a [LeftOut]),
     /// Nothing: it is not captured.
     Nothing,

@@ -4,9 +4,9 @@ use super::shell::Word;
 
 /// What a command of git destroys.
 pub(super) struct GitAct<'w> {
-    /// What does it.
+    /// The command, as a message names it: `git reset --hard`.
     pub(super) what: &'static str,
-    /// What it destroys.
+    /// What would be lost by it.
     pub(super) destroys: Destroys<'w>,
     /// The directories of `-C`, in which it works.
     pub(super) within: Vec<&'w Word>,
@@ -14,7 +14,7 @@ pub(super) struct GitAct<'w> {
     pub(super) is_of_all: bool,
 }
 
-/// What is destroyed.
+/// What a command of git destroys, which decides whether a checkpoint can restore it.
 pub(super) enum Destroys<'w> {
     /// What a remote has.
     Remote,

@@ -6,7 +6,7 @@ use super::wrapped;
 /// What a command writes, as far as its words say so.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    /// A text.
+    /// The text that it prints, if that is known.
     pub(super) text: Option<String>,
     /// Paths that were looked for below these.
     pub(super) found: Option<Vec<Word>>,

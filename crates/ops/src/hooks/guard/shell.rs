@@ -19,7 +19,7 @@ pub(super) enum Step {
     Pipe,
     /// A shell of its own begins: `(`, `$(`, a backtick. What it does to its directory ends with it.
     Opens,
-    /// That shell ends.
+    /// The shell that began with [`Self::Opens`] ends.
     Closes,
 }
 
@@ -78,11 +78,13 @@ impl Reader<'_> {
                 },
                 '\'' => self.single()?,
                 '"' => self.double()?,
+                // Only at the beginning of a word: `a#b` is no comment.
                 '#' if self.word.is_none() => while self.chars.next_if(|c| *c != '\n').is_some() {},
                 '\n' => {
                     self.end_command();
                     self.skip_texts();
                 }
+                // `&>` is a redirection, and does not end the command as `&` does.
                 '&' if self.chars.next_if_eq(&'>').is_some() => self.redirection('>')?,
                 '|' => {
                     self.end_command();
@@ -105,6 +107,7 @@ impl Reader<'_> {
             }
         }
         self.end_command();
+        // A shell that never ends is a line that cannot be read, and the caller treats it as dangerous.
         end.is_none().then_some(())
     }
 
@@ -128,6 +131,7 @@ impl Reader<'_> {
         if words.is_empty() {
             return;
         }
+        // A text is for the command that its `<<` is in, which is complete only now.
         for (_, reader) in self.ends.iter_mut().filter(|(_, reader)| reader.is_none()) {
             *reader = Some(self.steps.len());
         }
@@ -155,6 +159,7 @@ impl Reader<'_> {
                 '\\' => match self.chars.next()? {
                     '\n' => {}
                     c => {
+                        // Between double quotes a backslash stands for itself before any other character.
                         if !matches!(c, '$' | '`' | '"' | '\\') {
                             self.current().quoted('\\');
                         }
@@ -212,6 +217,7 @@ impl Reader<'_> {
 
     /// A shell in the middle of a command, up to its `)`.
     fn nested(&mut self) -> Option<()> {
+        // Each level is a call of this function: brackets without end would overflow the stack.
         if self.depth == DEEPEST {
             return None;
         }
@@ -224,7 +230,7 @@ impl Reader<'_> {
         self.steps.push(Step::Closes);
         (self.words, self.word, self.input) = (words, word, input);
         (self.is_target, self.is_input) = targets;
-        // A text that was begun within, and has not come yet, comes after the line.
+        // A text that was begun in the nested shell, and has not come yet, comes after the line.
         self.ends.splice(0..0, ends);
         self.depth -= 1;
         Some(())
@@ -255,7 +261,7 @@ impl Reader<'_> {
 
     /// `>file`, `2>&1`, `<file`, `<(command)`: what stands there is no word of the command.
     fn redirection(&mut self, sign: char) -> Option<()> {
-        // A number in front of it says what is led elsewhere.
+        // A number directly before the sign names a file descriptor, and is no argument of the command.
         if self.word.as_ref().is_some_and(Unfinished::is_number) {
             self.word = None;
         }

@@ -3,7 +3,7 @@
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Word {
-    /// Without its quotes.
+    /// What the shell makes of it: its quotes are removed.
     pub(in super::super) text: String,
     /// Whether it is what it says: the shell puts nothing in its place but names of files.
     pub(in super::super) is_plain: bool,
