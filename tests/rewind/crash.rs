@@ -26,7 +26,7 @@ impl Ground {
         configure_vectors(&world, "echo $IC_TASK > pruned");
         // The configuration is not the tree's business here.
         world.git(&["update-index", "--assume-unchanged", ".ic.yaml"]);
-        world.write("untracked.txt", "of nobody");
+        world.write("untracked.txt", "untracked");
         let before = world.rows();
         let ground = Self { world, commits, before, after: String::new() };
         ground.world.save(&["project"]);

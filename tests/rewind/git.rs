@@ -32,7 +32,7 @@ fn the_tree_goes_first_and_what_was_left_is_named() {
 fn a_detached_head_stays_reachable() {
     let (world, commits) = devs_in_git();
     world.git(&["checkout", "-q", "--detach"]);
-    world.git(&["commit", "-q", "--allow-empty", "-m", "of nobody"]);
+    world.git(&["commit", "-q", "--allow-empty", "-m", "recorded by no work"]);
     let lost = world.head();
     let done = world.cli.json(["rewind", "to", "T2", "--yes"]);
     let id = done["id"].as_str().expect("an id");
@@ -46,7 +46,7 @@ fn local_changes_are_refused_or_saved() {
     world.write("a.txt", "not committed");
     world.write("staged.txt", "staged");
     world.git(&["add", "staged.txt"]);
-    world.write("untracked.txt", "of nobody");
+    world.write("untracked.txt", "untracked");
     let (ledger, rows) = (world.cli.dump(), world.rows());
     for flag in ["--yes", "--dry-run"] {
         let outcome = world.cli.run(["rewind", "to", "T1", flag]);
@@ -56,7 +56,7 @@ fn local_changes_are_refused_or_saved() {
     assert_eq!((world.cli.dump(), world.rows(), world.head()), (ledger, rows, commits[2].clone()));
 
     let done = world.cli.json(["rewind", "to", "T1", "--yes", "--force"]);
-    assert_eq!((world.text("a.txt"), world.text("untracked.txt")), ("T1".to_owned(), "of nobody".to_owned()));
+    assert_eq!((world.text("a.txt"), world.text("untracked.txt")), ("T1".to_owned(), "untracked".to_owned()));
     assert!(!world.root().join("staged.txt").exists());
     let command = done["git"]["restore"].as_str().expect("a command").to_owned();
     world.cli.ok(command.split(' ').skip(1));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::world::{devs, devs_in_git};
 
-/// Archives are given up at once, but for the last one of a database.
+/// Archives are pruned at once, except for the last one of a database.
 const SHORT: &str = "rollback:\n  checkpointing: {auto: false}\n  retention: {max-age: 0s, keep-last: 1}\nrewind:\n  profile: devs\n";
 
 fn to(world: &World, task: &str) -> String {
@@ -34,7 +34,7 @@ fn archives_are_given_up_with_their_age_and_the_last_ones_are_kept() {
     let old = to(&world, "T2");
     assert_eq!(kept(&world), [true]);
     world.write(".ic.yaml", SHORT);
-    assert_eq!(kept(&world), [true], "nothing is given up before the next rewind");
+    assert_eq!(kept(&world), [true], "nothing is pruned before the next rewind");
     let new = to(&world, "T1");
     assert_eq!(kept(&world), [false, true]);
 
@@ -149,7 +149,7 @@ fn a_tree_without_configuration_can_be_taken_further_back_and_forth() {
     let last = to(&world, "T2");
     world.cli.json(["rewind", "undo", &last, "--yes"]);
 
-    // Where it was not a rewind that brought the tree here, nobody knows what was meant.
+    // A person moved the tree here, not a rewind, so the configuration is not taken from a rewind.
     world.git(&["checkout", "-q", "-b", "other"]);
     world.git(&["commit", "-q", "--allow-empty", "-m", "on"]);
     assert_eq!(world.cli.refused(["rewind", "to", "T1", "--yes"]), (Some(3), "invalid_config".to_owned()));

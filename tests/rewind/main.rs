@@ -1,5 +1,5 @@
 //! Rewinds of applications' databases through the real binary: the profile `devs`, a real `LangGraph` checkpointer, databases that
-//! were never seen, tables of vectors, git before the rows, crashes at every statement, and applications that write meanwhile.
+//! were never seen, tables of vectors, git before the rows, crashes at every statement, and applications that write during a rewind.
 
 mod crash;
 mod devs;

@@ -1,4 +1,4 @@
-//! What goes on side by side in one database: projects whose tasks take turns, each taken back alone.
+//! Several projects in one database, whose tasks take turns: each is rewound alone.
 
 use ic_testkit::{Cli, connect};
 use serde_json::{Value, json};

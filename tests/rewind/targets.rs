@@ -69,8 +69,8 @@ fn a_configured_table_lists_its_scopes_and_leaves_out_what_has_no_order() {
     let seventh = cli.json(["rewind", "targets", "--scope-id", "7"]);
     assert_eq!(ids(&seventh), ["7", "2"], "a number, where the column has no type");
     assert_eq!(seventh[0]["scope"], json!({"project": 7}));
-    assert_eq!(cli.json(["rewind", "targets", "--scope-id", "nobody"]), json!([]));
-    let text = cli.run(["rewind", "targets", "--scope-id", "nobody", "--format", "text"]);
+    assert_eq!(cli.json(["rewind", "targets", "--scope-id", "unknown"]), json!([]));
+    let text = cli.run(["rewind", "targets", "--scope-id", "unknown", "--format", "text"]);
     assert_eq!((text.code, text.stdout.as_str()), (Some(0), "No tasks to rewind to.\n"));
 }
 
@@ -122,7 +122,7 @@ fn the_points_of_a_langgraph_thread() {
     assert!(text.contains("TIME") && text.contains("2026-01-01  3     loop"), "{text}");
 }
 
-/// langchain-ai/langgraph#8550: a child whose id sorts before its parent's is after it all the same.
+/// langchain-ai/langgraph#8550: a child whose id sorts before its parent's still comes after it.
 #[test]
 fn a_rewind_follows_parents_and_not_ids() {
     let cli = Cli::new(BINARY);

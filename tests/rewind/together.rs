@@ -1,4 +1,4 @@
-//! Applications that write meanwhile, and rewinds at once.
+//! Applications that write during a rewind, and rewinds at the same time.
 
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -19,7 +19,7 @@ fn what_inspect_writes_works() {
          INSERT INTO jobs VALUES (1, 'one', '2026-02-20T10:00:00.000Z'), (2, 'two', '2026-02-20T11:00:00.000Z');
          INSERT INTO job_steps VALUES (1, 1, 'a', '2026-02-20T10:00:00.000Z'), (2, 1, 'b', '2026-02-20T10:30:00.000Z'),
            (3, 2, 'c', '2026-02-20T11:00:00.000Z');
-         INSERT INTO outputs VALUES (1, 'x'), (2, 'y'), (3, 'z'), (NULL, 'of nobody');
+         INSERT INTO outputs VALUES (1, 'x'), (2, 'y'), (3, 'z'), (NULL, 'without an owner');
          INSERT INTO settings VALUES ('colour', 'blue')",
     )
     .expect("fill it");

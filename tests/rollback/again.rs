@@ -171,7 +171,7 @@ fn where_there_is_no_run_only_the_layers_that_are_named_go_back() {
     undo(&["--layer=files"]);
     assert_eq!(stands(), ("one\n".to_owned(), later.clone()));
     world.git(&["reset", "-q", "--hard"]);
-    // As it is typed where there is a run: of the others there is nothing.
+    // The layers may be named as for a run. Here the layer `workflow` has nothing to undo.
     undo(&["--layer=workflow,git"]);
     assert_eq!(stands(), ("two\n".to_owned(), head.clone()));
     world.git(&["reset", "-q", "--hard", &later]);

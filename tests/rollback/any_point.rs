@@ -1,5 +1,5 @@
-//! Whatever a run did, an undo to any point that stands gives the tree, git's state, the rows and the phase of that point; a redo gives back
-//! what was, and the undo again ends where it ended.
+//! Whatever a run did, an undo to any point that stands gives the tree, git's state, the rows and the phase of that point; a redo gives
+//! back what was, and the undo again ends where it ended.
 
 use std::fmt::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -30,7 +30,7 @@ struct History {
     open: Vec<String>,
     phase: usize,
     number: usize,
-    /// What was done, for whoever reads of a failure.
+    /// What was done so far, to be read when the test fails.
     said: String,
 }
 

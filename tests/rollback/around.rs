@@ -1,4 +1,4 @@
-//! The tree around the effects: what undoing them does to it is kept, and taken back with the rest.
+//! The tree around the effects: what their undo does to the tree is kept, and restored with the rest.
 
 use ic_testkit::{World, wait_for};
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ fn the_checkpoint_with_the_old_content_has_it_after_a_resume_too() {
     assert_eq!(world.cli.ok(["checkpoint", "cat", &effects, "settings"]).trim(), "work");
 }
 
-/// What somebody writes at any moment of a rollback stands there in the end, or in a checkpoint.
+/// What another process writes at any moment of a rollback is there in the end, or in a checkpoint.
 #[test]
 fn what_somebody_writes_while_effects_are_undone_is_not_lost() {
     for delay in ["0", "0.005", "0.01", "0.02", "0.03", "0.04", "0.06", "0.1"] {
@@ -339,7 +339,7 @@ fn what_others_write_while_it_is_stopped_is_not_counted_as_an_effects_work() {
     world.write("mine", "mine\n");
     world.ic(&["rollback", "resume", &world.run, "--yes"]);
     undo(&world, &stopped.json());
-    // Both goes at the effects are taken back, and nothing else.
+    // What both attempts at the effects changed is restored, and nothing else.
     let read = |path: &str| world.read(path).expect("it is there");
     assert_eq!((read("other"), read("settings")), ("as it was\n".to_owned(), "as it was\n".to_owned()));
     assert_eq!(

@@ -159,7 +159,7 @@ fn of_two_that_go_on_with_it_at_once_one_acts() {
     assert_eq!(world.status(), "active@a");
 }
 
-/// Everything goes back under the plan that was seen, while somebody acts during the undoing of an effect; returns the report.
+/// Everything is rolled back under the plan that was shown, while another process acts during the undo of an effect; returns the report.
 fn disturbed(world: &World, act: impl Fn()) -> Value {
     let home = world.cli.home().display().to_string();
     world.effect("last", &[&format!("touch {home}/begun; while test -e {home}/begun; do sleep 0.02; done")]);
@@ -190,12 +190,12 @@ fn what_somebody_does_meanwhile_is_not_taken_back_under_a_plan_that_does_not_nam
     let world = story_with_rows();
     let report = disturbed(&world, || {
         world.write("notes/precious", "hours of work\n");
-        world.commit("meanwhile");
+        world.commit("from beside");
     });
     assert!(more_than_seen(&report, 1).starts_with("notes/precious, and 1 more"), "{report}");
     assert_eq!(world.read("notes/precious").as_deref(), Some("hours of work\n"));
-    assert!(world.git(&["log", "--format=%s"]).starts_with("meanwhile"));
-    // Whoever resumes has been told.
+    assert!(world.git(&["log", "--format=%s"]).starts_with("from beside"));
+    // The person who resumes it has been told.
     assert!(!report["resume"].as_str().expect("a command").contains("--force"), "{report}");
     world.ic(&["rollback", "resume", &world.run, "--yes"]);
     assert_eq!((world.status().as_str(), world.read("notes/precious")), ("active@a", None));
@@ -219,12 +219,12 @@ fn while_a_process_is_at_work_on_it_nobody_is_told_to_go_on() {
 #[test]
 fn rows_of_meanwhile_are_not_taken_under_a_plan_that_does_not_name_them() {
     let world = story_with_rows();
-    let report = disturbed(&world, || world.task("meanwhile"));
+    let report = disturbed(&world, || world.task("from beside"));
     let more = more_than_seen(&report, 2);
     assert!(more.starts_with("6 rows of requirements instead of 4; "), "{more}");
-    assert!(world.rows().contains("meanwhile") && world.rows().contains("paid"), "nothing is taken");
+    assert!(world.rows().contains("from beside") && world.rows().contains("paid"), "nothing is taken");
     world.ic(&["rollback", "resume", &world.run, "--yes"]);
-    assert!(!world.rows().contains("meanwhile"));
+    assert!(!world.rows().contains("from beside"));
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn less_than_the_plan_may_be_done_and_the_report_names_the_commits_that_left() {
     world.effect(
         "commits",
         &[&format!(
-            "cd {}; git -c user.name=n -c user.email=e@x commit -q --allow-empty -m meanwhile 2>{home}/said",
+            "cd {}; git -c user.name=n -c user.email=e@x commit -q --allow-empty -m beside 2>{home}/said",
             world.cli.root().display()
         )],
     );
@@ -341,7 +341,7 @@ fn what_was_done_meanwhile_in_another_work_tree_stays() {
     git_in(&two, &["branch", "of-two"]);
     say("B", &two, "PostToolUse");
     say("B", &two, "Stop");
-    // A person there, whom nobody tells of.
+    // A person changes a file there, and no hook tells of it.
     std::fs::write(two.join("a"), "more of it\n").expect("write it");
     git_in(&two, &["stash", "push", "-q", "-m", "of a person"]);
     say("A", world.root(), "Stop");

@@ -91,7 +91,7 @@ fn a_rollback_goes_on_past_an_effect_that_can_never_be_undone() {
     let done = world.cli.json([&resume[..], &["hope less", "--reason", "refunded by hand"]].concat());
     assert_eq!(done["status"], "done", "{done}");
     assert_eq!((world.status().as_str(), world.read("since")), ("active@a", None));
-    assert_eq!(world.effects(), ["last", "first"], "the others are undone all the same");
+    assert_eq!(world.effects(), ["last", "first"], "the others are undone anyway");
     assert_eq!(reasons(&world, "compensation_skipped"), ["refunded by hand"]);
     // What the first call had undone is counted with the rest, and what was skipped is named and not counted.
     let text = world.cli.ok(["rollback", "show", &short, "--format", "text"]);
@@ -110,7 +110,7 @@ fn only_effects_of_the_rollback_are_left_and_only_as_long_as_it_stands() {
     assert_eq!(world.cli.run(&words).code, Some(4));
     let resume =
         ["rollback", "resume", &world.run, "--reason", "by hand", "--yes", "--json", "--skip-effect"];
-    for step in ["old", "nobody's"] {
+    for step in ["old", "unknown"] {
         let outcome = world.cli.run([&resume[..], &[step]].concat());
         assert_eq!(
             (outcome.code, outcome.error().as_str()),
@@ -129,7 +129,7 @@ fn only_effects_of_the_rollback_are_left_and_only_as_long_as_it_stands() {
             ["rollback", "resume", &world.run, "--reason", "by hand", "--dry-run", "--json", "--skip-effect"];
         world.cli.run([&words[..], &[step]].concat())
     };
-    for step in ["old", "nobody's"] {
+    for step in ["old", "unknown"] {
         assert_eq!(look(step).error(), "compensation_not_found");
     }
     let looked: Value = serde_json::from_str(&look("bad").stdout).expect("JSON");
@@ -269,6 +269,6 @@ fn while_an_undo_is_under_way_nobody_moves_the_run() {
         seq > (SELECT seq FROM events WHERE type = 'rollback_undo_begun') AND \
         seq < (SELECT seq FROM events WHERE type = 'rollback_undone') AND \
         type IN ('advance', 'artifact_added', 'dispatch_created')";
-    assert_eq!(asked(&world.cli, between), 0, "somebody got through");
+    assert_eq!(asked(&world.cli, between), 0, "a call got through");
     println!("{} refused", told.iter().filter(|code| *code == "rolling_back").count());
 }

@@ -89,7 +89,7 @@ impl Told {
     }
 }
 
-/// Whatever somebody was told is there, and stands if and only if it came after the rollback.
+/// What a caller was told is recorded, and stands if and only if it came after the rollback.
 fn assert_nothing_lost(cli: &Cli, told: &[Told], begun: i64, settled: i64) {
     let mut seen = 0;
     for (table, ids) in [
@@ -164,7 +164,7 @@ fn sixteen_processes_beside_a_rollback_are_fenced_out() {
     assert_eq!(report.code, Some(0), "{report:?}");
     let report = report.json();
     let refused: usize = told.iter().flat_map(|told| told.refused.values()).sum();
-    assert!(told.iter().any(|told| told.refused.contains_key("rolling_back")), "nobody met the fence");
+    assert!(told.iter().any(|told| told.refused.contains_key("rolling_back")), "no call met the fence");
     println!("{refused} refused");
 
     let id = report["rollback_id"].as_str().expect("an id");
@@ -176,7 +176,7 @@ fn sixteen_processes_beside_a_rollback_are_fenced_out() {
         "SELECT count(*) FROM events WHERE seq > {begun} AND seq < {settled} AND type IN \
          ('advance', 'artifact_added', 'dispatch_created', 'dispatch_completed', 'agent_added')"
     );
-    assert_eq!(asked(&world.cli, &inside), 0, "somebody got through the fence");
+    assert_eq!(asked(&world.cli, &inside), 0, "a call got through the fence");
     assert_no_row_lost(&world, &told, id);
     assert_eq!(world.effects(), ["slow", "mail", "pay", "book"]);
     // What the report says is what is marked.

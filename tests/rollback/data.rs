@@ -215,7 +215,7 @@ fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
     assert_eq!(world.status(), "active@b");
 
     world.connect().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
-    // Whatever is not needed is given up with the next rewind.
+    // What no rollback needs is pruned by the next rewind.
     let task = task_named(&world, "before");
     world.task("newer");
     world.ic(&["rewind", "to", &task, "--no-git", "--yes"]);

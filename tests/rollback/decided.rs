@@ -41,7 +41,7 @@ fn a_preview_names_every_refusal_with_the_flag_that_decides_it() {
         preview["refusals"].as_array().expect("a list").iter().map(|one| &one["code"]).collect();
     assert_eq!(codes, ["work_running", "foreign_commits", "pivot", "file_conflict"]);
     assert_eq!((&preview["plan_hash"], &preview["refusal"]["code"]), (&Value::Null, codes[0]));
-    // What would go back is shown all the same.
+    // What would be restored is shown anyway.
     assert!(preview["files"]["changes"].as_array().is_some_and(|all| !all.is_empty()), "{preview}");
 
     // A decision about one of them decides none of the others, in the preview and in the deed.
@@ -135,7 +135,7 @@ fn a_pivot_that_was_passed_stands_in_the_way_again_once_that_rollback_is_aborted
             let outcome = world.cli.run(world.all("a", &["--past-pivot", "--yes"]));
             assert_eq!(outcome.code, Some(if is_aborted { 4 } else { 0 }), "{outcome:?}");
             let skipped = declared(&world).into_iter().all(|(_, status)| status == "skipped");
-            assert!(skipped, "what is left as it is, is known to be: {:?}", declared(&world));
+            assert!(skipped, "what is left alone is known to be: {:?}", declared(&world));
             let back: &[&str] = if is_aborted {
                 &["rollback", "abort", &world.run, "--yes"]
             } else {

@@ -64,9 +64,9 @@ fn what_the_undo_leaves_is_named() {
     assert_eq!(skipped[0]["path"], "gen", "{report}");
 }
 
-/// The command that a report in text offers as the way back.
+/// The command that a report in text offers to undo the rollback.
 fn offered(text: &str) -> Vec<String> {
-    let line = text.lines().find_map(|line| line.split_once("ic rollback undo ")).expect("a way back").1;
+    let line = text.lines().find_map(|line| line.split_once("ic rollback undo ")).expect("an undo").1;
     ["rollback", "undo"].into_iter().chain(line.split_whitespace()).map(str::to_owned).collect()
 }
 

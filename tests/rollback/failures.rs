@@ -95,7 +95,7 @@ fn a_step_that_fails_can_be_passed_over_and_only_that() {
     assert_eq!(steps(&done), pairs(&[("effects", "skipped"), ("tree", "done"), ("settle", "done")]));
     assert_eq!((world.status().as_str(), world.effects()), ("active@a", Vec::new()));
     let open = "SELECT count(*) FROM compensations WHERE state IN ('armed', 'failed')";
-    assert_eq!(asked(&world.cli, open), 5, "what was passed over can still be undone");
+    assert_eq!(asked(&world.cli, open), 5, "a skipped effect can still be undone");
     assert_eq!(world.cli.refused(skip), (Some(1), "nothing_to_resume".to_owned()));
     let id = report["rollback_id"].as_str().expect("an id");
     let undone = world.cli.json(["rollback", "undo", id, "--yes", "--json"]);
@@ -120,7 +120,7 @@ fn a_stopped_rollback_is_given_up_and_says_what_stays_undone() {
     let left: Vec<_> =
         report["effects_left"].as_array().expect("effects").iter().map(|e| &e["step"]).collect();
     assert_eq!(left, [&json!("last")]);
-    world.state().assert_outside_is(&before, "given up");
+    world.state().assert_outside_is(&before, "aborted");
     assert_eq!(world.status(), "active@d");
     assert_eq!(
         world.cli.refused(["rollback", "abort", &world.run, "--yes"]),
@@ -199,7 +199,7 @@ fn rows_that_another_run_may_have_written_meanwhile_are_decided_by_force() {
     assert!(!world.rows().contains("built"), "{}", world.rows());
 }
 
-/// A run whose tree has a database that somebody has open: a restore does not replace it.
+/// A run whose tree has a database that another process has open: a restore does not replace it.
 fn with_database() -> (World, Connection) {
     let world = in_git();
     let database = Connection::open(world.cli.root().join("app.db")).expect("a database");
@@ -231,7 +231,7 @@ fn a_path_that_cannot_be_put_back_stops_it_and_the_rest_is_done() {
     assert_eq!(steps(&report), pairs(&[("effects", "done"), ("tree", "failed"), ("settle", "pending")]));
     assert!(report["steps"][1]["error"].as_str().expect("an error").contains("app.db"), "{report}");
     assert_eq!(report["files"]["failed"][0]["path"], "app.db");
-    assert_eq!((world.read("other").as_deref(), rows(&world)), (Some("old\n"), 2), "the rest is put back");
+    assert_eq!((world.read("other").as_deref(), rows(&world)), (Some("old\n"), 2), "the rest is restored");
     drop(database);
     let done = go_on(&world, &report);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -288,7 +288,7 @@ fn one_redo_brings_back_a_rollback_whose_restore_failed_and_was_skipped() {
         assert_eq!(world.read("other").as_deref(), Some("old\n"), "the rest was restored");
         world.ic(&["redo", "--yes"]);
         assert_eq!(world.status(), "active@b", "{goes} goes");
-        world.state().assert_outside_is(&before, "brought back");
+        world.state().assert_outside_is(&before, "restored");
     }
 }
 
@@ -313,7 +313,7 @@ fn an_undo_that_cannot_put_a_path_back_says_so_and_is_made_again() {
     let said = outcome.json();
     assert_eq!((&said["status"], world.status().as_str()), (&json!("stopped"), "rolling_back@a"), "{said}");
     assert_eq!(said["files"][0]["failed"][0]["path"], "stuck", "{said}");
-    assert_eq!(world.read("other").as_deref(), Some("new\n"), "the rest is put back");
+    assert_eq!(world.read("other").as_deref(), Some("new\n"), "the rest is restored");
     let undone = go_on(&world, &said);
     assert_eq!(undone.code, Some(0), "{undone:?}");
     assert_eq!((world.status().as_str(), world.read("stuck").as_deref()), ("active@b", Some("new\n")));

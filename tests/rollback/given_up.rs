@@ -103,7 +103,7 @@ fn what_stands_against_giving_it_up_is_said_by_the_preview() {
     let (preview, deed) = (refused("--dry-run"), refused("--yes"));
     assert_eq!((deed.code, deed.error().as_str()), (Some(1), "file_conflict"), "{deed:?}");
     assert_said_alike(&preview, &deed);
-    // What it would restore is shown all the same.
+    // What it would restore is shown anyway.
     let plan = preview.json();
     assert!(plan["files"][0]["changes"].as_array().is_some_and(|all| !all.is_empty()), "{plan}");
 }
@@ -129,7 +129,7 @@ fn an_effect_whose_undo_was_cut_off_is_named_before_anybody_recorded_it() {
     assert_eq!((steps(&preview), steps(&given_up)), (vec![json!("last")], vec![json!("last")]));
 }
 
-/// The effect stands, and nobody has decided to undo it.
+/// The effect stands, and the user has not decided to undo it.
 #[test]
 fn an_effect_whose_undo_failed_waits_for_no_other_try_once_its_rollback_was_given_up() {
     let world = in_git().begun();

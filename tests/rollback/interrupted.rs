@@ -33,7 +33,7 @@ fn finish(child: Child) -> Value {
 fn an_interrupted_rollback_ends_what_it_had_begun_and_names_the_command_that_goes_on() {
     let world = story();
     let home = world.cli.home().display().to_string();
-    // It is undone at once when somebody says so, and says itself when it was let run.
+    // The undo succeeds at once if `repaired` exists. Otherwise it hangs, and `ran` shows that it was left to run to its end.
     let hangs =
         format!("test -e {home}/repaired || {{ touch {home}/begun; sleep 20; touch {home}/ran; exit 3; }}");
     world.effect("last", &[&hangs]);
@@ -149,7 +149,7 @@ fn what_is_interrupted_before_its_end_alone_is_ended() {
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
     let child = start(&world, &world.all("a", &["--yes", "--busy-timeout", "30s"]));
     let waits = "SELECT count(*) FROM rollback_steps WHERE state = 'running' AND layer = 'data'";
-    wait_for("the rows are being taken back", || asked(&world.cli, waits) == 1);
+    wait_for("the rows are being removed", || asked(&world.cli, waits) == 1);
     is_interrupted(&child);
     application.execute_batch("ROLLBACK").expect("end it");
     let output = child.wait_with_output().expect("its end");
@@ -180,7 +180,7 @@ pub(crate) fn undo_stopped_between(world: &World, happens: impl FnOnce(&Child)) 
     (id, stopped)
 }
 
-/// Another run in the same tree begins to work, which stands against every change of the tree; returns its dispatch.
+/// Another run in the same tree begins to work, so every change of the tree is refused; returns its dispatch.
 pub(crate) fn other_at_work(world: &World) -> String {
     let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
     let dispatch = world.ic(&["dispatch", "create", &other]);
@@ -220,7 +220,7 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
     let before = world.state();
     let mut dispatch = String::new();
     let (id, _) = undo_stopped_between(&world, |_| dispatch = other_at_work(&world));
-    // Given up, the same work stands against going forward, too; passed over, the rows are in use.
+    // An abort goes forward again, which the same work blocks, too. With that step skipped, the rows are in use.
     let given_up = world.cli.run(["rollback", "abort", &id, "--yes", "--json"]);
     assert_eq!(given_up.code, Some(4), "{given_up:?}");
     let preview = world.cli.run(["rollback", "abort", &id, "--dry-run", "--json"]);
@@ -295,7 +295,7 @@ fn the_preview_of_an_abort_takes_an_interrupted_restore_to_be_finished() {
         all.into_iter().map(|one| json!([one["path"], one["change"]])).collect::<Vec<_>>()
     };
     assert_eq!(changes(&preview), changes(&done));
-    world.state().assert_outside_is(&before, "given up");
+    world.state().assert_outside_is(&before, "aborted");
 }
 
 /// The paths of files that a report names.
@@ -305,8 +305,8 @@ fn files_of(report: &Value) -> BTreeSet<String> {
     changes.map(|one| one["path"].as_str().expect("a path").to_owned()).collect()
 }
 
-/// A call that restores the tree dies at each commit from its end, in the midst of its restore too, as the journal has it; one file is as if
-/// the restore had not come to it. What resuming would restore is what it does.
+/// A call that restores the tree dies at each commit from its end, in the midst of its restore too, as the journal has it; one file is as
+/// if the restore had not come to it. What resuming would restore is what it does.
 fn assert_resuming_is_what_is_left(world: &World, words: &[&str], file: &str) {
     world.save(&WHOLE);
     let before = world.read(file);

@@ -24,7 +24,7 @@ fn the_archive_of_a_rollback_is_kept_until_its_rows_are_back() {
         ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,data", "--yes", "--json"];
     let id = world.cli.json(words)["rollback_id"].as_str().expect("an id").to_owned();
     let archive = world.cli.beside("rewinds").join(format!("{id}-0.db"));
-    // Whatever is not needed is given up with a rewind.
+    // What is not needed is pruned with a rewind.
     let rewind = || {
         let sql = "SELECT task_id FROM tasks WHERE task_id LIKE 'before %'";
         let task: String = world.connect().query_row(sql, [], |row| row.get(0)).expect("a task");
@@ -86,7 +86,7 @@ fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is
     let mut killed = world.cli.command(["rollback", "abort", &world.run, "--yes"]);
     let killed = killed.env("IC_TEST_REWIND_ABORT_BEFORE", "20").output().expect("start ic");
     assert!(killed.status.signal().is_some(), "{killed:?}");
-    // Somebody else's row stands in the way of them.
+    // A row of another process is in their way.
     let row = (&key, 1_800_000_000_000_i64);
     world.connect().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
     let resume = ["rollback", "resume", &world.run, "--yes", "--json"];
@@ -113,7 +113,7 @@ fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is
     assert_eq!((&told["status"], &told["course"]), (&json!("aborted"), &json!("undo")));
 }
 
-/// Gives up every checkpoint that nothing needs, and shows that one that is needed is not deleted.
+/// Prunes every checkpoint that nothing needs, and shows that one that is needed is not deleted.
 fn prune(world: &World, needed: &serde_json::Value) {
     world.ic(&["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s"]);
     let id = needed.as_str().expect("a checkpoint");
@@ -142,7 +142,7 @@ fn the_checkpoints_of_a_way_back_are_kept_as_long_as_it_is_open() {
         } else {
             world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);
         }
-        world.state().assert_outside_is(&before, "after the others were given up");
+        world.state().assert_outside_is(&before, "after the others were pruned");
         assert_eq!(world.status(), "active@d");
     }
 }

@@ -158,6 +158,6 @@ fn a_killed_rollback_can_be_given_up() {
         campaign.world.state().assert_outside_is(&campaign.wanted, &when);
         assert_eq!(campaign.world.effects(), campaign.effects, "{when}: effects");
     }
-    tell(&format!("{given_up} given up"));
-    assert!(given_up > 3, "only {given_up} were given up");
+    tell(&format!("{given_up} aborted"));
+    assert!(given_up > 3, "only {given_up} were aborted");
 }

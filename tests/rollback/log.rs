@@ -173,7 +173,7 @@ fn files_and_commits_of_a_point_are_those_up_to_the_next_one() {
     assert_eq!((&entries[0]["commit_count"], &entries[2]["commit_count"]), (&0.into(), &Value::Null));
     let shown = text(&world, &[]);
     assert!(shown.contains("first  +1 ~1, 1 commit"), "{shown}");
-    // A store that is gone leaves the list as it is, without what it alone knows.
+    // Without the store, the list is unchanged but for what only the store knows.
     let store = world.cli.beside("objects.db");
     std::fs::rename(&store, store.with_extension("aside")).expect("move the store");
     let without = log(&world, &[]);

@@ -1,5 +1,5 @@
 //! Campaigns against rollbacks over several layers: the preview is the plan, whatever kills them they end as if undisturbed, what
-//! is undone and done again is the same, and nobody beside them loses anything.
+//! is undone and done again is the same, and no other process loses anything.
 
 mod again;
 mod any_point;

@@ -25,7 +25,7 @@ fn rows_of_a_run_that_is_at_work_are_not_taken() {
     let line = refused(&world);
     assert!(line.contains("no scope column tells their rows apart"), "{line}");
     world.ic(&["run", "cancel", &other]);
-    world.task("of nobody else");
+    world.task("of no other run");
     assert!(refused(&world).contains("used it since"), "it went on after the cut");
     world.roll_back("a", &["--force"]);
 }

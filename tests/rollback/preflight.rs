@@ -127,7 +127,7 @@ fn with_mine_the_files_of_the_run_are_meant_also_from_inside_a_dispatch() {
         };
         dispatch("first");
         let second = dispatch("second");
-        world.write("nobody's", "new\n");
+        world.write("neither", "new\n");
         (world, second)
     };
     let (world, second) = story();
@@ -144,7 +144,7 @@ fn with_mine_the_files_of_the_run_are_meant_also_from_inside_a_dispatch() {
     assert_eq!(paths(&outside), ["first", "second"]);
     assert_eq!(inside("--dry-run")["plan_hash"], outside["plan_hash"]);
     assert_eq!(paths(&inside("--yes")), ["first", "second"]);
-    assert_eq!(world.read("nobody's").as_deref(), Some("new\n"));
+    assert_eq!(world.read("neither").as_deref(), Some("new\n"));
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn a_rebase_or_a_git_under_way_is_refused_and_the_hint_leaves_git_out() {
     let world = story();
     let rebase = world.cli.root().join(".git/rebase-merge");
     std::fs::create_dir(&rebase).expect("a rebase");
-    let rest = "leave git as it is: --layer=workflow,effects,files";
+    let rest = "leave git unchanged: --layer=workflow,effects,files";
     for (more, hint) in
         [(&[][..], format!("{rest}\"")), (&["--keep-theirs"], format!("{rest} --keep-theirs\""))]
     {
@@ -355,7 +355,7 @@ fn a_rebase_or_a_git_under_way_is_refused_and_the_hint_leaves_git_out() {
     // Who asks for git alone is not told to leave it.
     let words = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,git", "--yes", "--json"];
     let line = refused(&world, &words, "git_in_progress");
-    assert!(!line.contains("leave git as it is"), "{line}");
+    assert!(!line.contains("leave git unchanged"), "{line}");
 }
 
 #[test]

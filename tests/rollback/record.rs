@@ -1,4 +1,4 @@
-//! What stands on record of a way back: that it began and why, each step, what stopped it, and its end.
+//! What is recorded of an undo: that it began and why, each step, what stopped it, and its end.
 
 use ic_testkit::World;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The application's own database: tables of tasks, requirements and logs, which the layer `data` takes back.
+//! The application's own database: tables of tasks, requirements and logs, which the layer `data` restores.
 
 use ic_testkit::World;
 

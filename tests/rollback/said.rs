@@ -126,7 +126,7 @@ fn a_commit_of_work_that_is_rolled_back_refuses_nobody() {
     world.ic(&["run", "advance", &other]);
     let (second, _) = recommit(&world, &other);
     assert_eq!(second, first, "the same commit, made again");
-    // A report that comes late is recorded, and marks the commit for nobody.
+    // A report that comes late is recorded, and assigns the commit to no work.
     world.cli.run(["dispatch", "record", &dispatch, "--commit", &second]);
     let words = ["run", "rollback", &other, "--to-phase", "x", "--layer=all", "--json"];
     let dry = world.cli.json([&words[..], &["--dry-run"]].concat());

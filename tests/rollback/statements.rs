@@ -37,7 +37,7 @@ struct Campaign {
 }
 
 impl Campaign {
-    /// Saves the world as it is and makes the call once.
+    /// Saves the world in its state of now, and makes the call once.
     fn of(world: World, words: &[&str]) -> Self {
         world.save(&WHOLE);
         let started = Instant::now();
@@ -54,7 +54,7 @@ impl Campaign {
         }
     }
 
-    /// Aborts the call before its `n`-th statement of a fresh world; whether it had so many.
+    /// Aborts the call before its `n`-th statement of a fresh world. False if it had fewer statements.
     fn abort(&self, counted: Counted, n: usize) -> bool {
         self.world.reset(&WHOLE);
         let mut command = self.world.cli.command(&self.words);
@@ -64,7 +64,7 @@ impl Campaign {
         outcome.status.signal().is_some()
     }
 
-    /// Aborts the call before every statement, in the short form before every so many; `go_on` then leads to the end.
+    /// Aborts the call before every statement, in the short form before one in `stride`; `go_on` then leads to the end.
     fn everywhere(&self, stride: u64, go_on: impl Fn(&World, usize, &str)) {
         let mut random = Random::seeded();
         for counted in [Counted::Ledger, Counted::StateDatabase] {
@@ -225,7 +225,7 @@ fn an_aborted_undo_is_finished_by_itself_or_by_resume() {
                 let dump = world.cli.dump();
                 let preview =
                     world.cli.run(["rollback", "undo", &id, "--without-effects", "--dry-run", "--json"]);
-                // In the midst of a restore nobody can say what is left of it.
+                // During a restore it is not known what is left of it.
                 assert!(preview.code == Some(0) || preview.error() == "file_conflict", "{when}: {preview:?}");
                 assert_eq!(world.cli.dump(), dump, "{when}: previewed");
                 let resume = ["rollback", "resume", &id, "--yes", "--json"];
@@ -273,7 +273,7 @@ fn an_aborted_undo_can_be_given_up() {
         }
         n += if long() { 1 } else { 23 };
     }
-    tell(&format!("{given_up} given up"));
+    tell(&format!("{given_up} aborted"));
     assert!(given_up > 3, "{given_up} of {n}");
 }
 
@@ -302,7 +302,7 @@ fn an_undo_killed_at_any_moment_is_finished() {
     assert_eq!(asked(&campaign.world.cli, "SELECT count(*) FROM rollbacks"), 1);
 }
 
-/// Two goes at the effects changed one file of the tree; a way back that died between them meets what it made itself.
+/// Both attempts at the effects changed one file of the tree. An undo that was killed between them meets its own changes.
 #[test]
 fn an_aborted_undo_of_effects_that_ran_in_two_goes_is_resumed() {
     let world = in_git().begun();

@@ -5,7 +5,7 @@ use ic_testkit::World;
 use crate::rows::Rows as _;
 use crate::world::{Work as _, in_git};
 
-/// The run at `d`: work in `a` that stays, work in `b`, `c` and `d` in every layer that a rollback to `a` takes back.
+/// The run at `d`: work in `a` that stays, work in `b`, `c` and `d` in every layer that a rollback to `a` undoes.
 pub(crate) fn story() -> World {
     told(in_git().begun())
 }

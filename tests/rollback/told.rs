@@ -1,4 +1,4 @@
-//! What a rollback tells: of files, why work was called off, how much it took; and of what fails inside it, each thing once.
+//! What a rollback tells: of files, why work was cancelled, how much it took; and of what fails inside it, each thing once.
 
 use ic_testkit::World;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Taking rollbacks back: what counts again, what is named, and what stands against it.
+//! Undoing rollbacks: what counts again, what is named, and what refuses it.
 
 use ic_testkit::World;
 use serde_json::json;
@@ -463,9 +463,9 @@ fn a_rollback_that_is_shown_names_the_command_that_brings_it_back() {
         let line = shown.lines().find_map(|line| line.strip_prefix("to bring it back: ic "));
         line.map(|words| words.split(' ').map(str::to_owned).collect::<Vec<_>>())
     };
-    let words = way(&world.cli.ok(["rollback", "show", "@", "--format=text"])).expect("a way back");
+    let words = way(&world.cli.ok(["rollback", "show", "@", "--format=text"])).expect("an undo");
     world.cli.ok(&words);
-    world.state().assert_outside_is(&before, "brought back");
+    world.state().assert_outside_is(&before, "restored");
     assert_eq!(world.status(), "active@d");
     let shown = || world.cli.ok(["rollback", "show", "@", "--format=text"]);
     assert_eq!(way(&shown()), None, "{}", shown());

@@ -134,7 +134,7 @@ fn killed_before(world: &World, words: &[&str], n: usize) -> bool {
     output.status.signal().is_some()
 }
 
-/// Killed before every so many statements, it is shown as what it is, aborted, and begun anew.
+/// Killed before any statement, or before one in 23 in the short form, it is shown as not finished, aborted, and begun anew.
 #[test]
 fn killed_before_any_statement_it_is_shown_aborted_and_made_again() {
     let world = ran();

@@ -16,7 +16,7 @@ struct Story {
     unknown: AtomicUsize,
 }
 
-/// Workers that add an artifact each turn until the time is over, on one run and on runs of their own; `disturb` is called meanwhile.
+/// Workers that add an artifact each turn until the time is over, on one run and on runs of their own, while `disturb` runs.
 fn work(cluster: &Cluster, cli: &Cli, most: Duration, disturb: impl Fn(&Cluster) + Sync) -> Story {
     let story = Story { acknowledged: AtomicUsize::new(0), unknown: AtomicUsize::new(0) };
     let shared = cli.ok(["run", "create", "--goal", "of all"]);
@@ -58,7 +58,7 @@ fn work(cluster: &Cluster, cli: &Cli, most: Duration, disturb: impl Fn(&Cluster)
     story
 }
 
-/// What is recorded is what was acknowledged, and at most what nobody knew of beside it; every artifact once.
+/// What is recorded is what was acknowledged, and at most what was cut off before its answer; every artifact once.
 fn check(cli: &Cli, story: &Story) {
     let mut recorded = 0;
     let runs = cli.json(["run", "list", "--json"]);

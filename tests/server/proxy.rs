@@ -151,8 +151,8 @@ impl Part {
     }
 }
 
-/// What comes from an end, as soon as it is sent: what is on its way holds up nothing that follows, as in a network. Were it held up, the
-/// last of much that was sent together would seem to have waited for the answer to its beginning.
+/// What comes from an end, once it was sent: as in a network, what is in transit delays nothing that follows. If it did, the last part
+/// of much that was sent together would seem to have waited for the answer to the first part.
 fn on_its_way(
     mut from: impl Read + Send + 'static,
     begins_trip: impl Fn(&[u8]) -> bool + Send + 'static,

@@ -183,7 +183,7 @@ fn a_clock_that_is_far_off_is_named() {
     let health = off.run(["health", "--json"]);
     assert_eq!(health.code, Some(2), "{health:?}");
     assert!(health.stdout.contains("this machine's clock is -"), "{health:?}");
-    // It records all the same.
+    // It records anyway.
     off.ok(["run", "create", "--goal", "Port"]);
     off.ok(["events", "verify"]);
 }

@@ -44,7 +44,7 @@ fn after_a_rollback_the_next_command_runs_the_workflow_again() {
     let (world, run) = plain();
     world.report(&format!("workflow rollback {run} --yes"), 0);
     let reason = &world.report("rollback list", 0)[0]["reason"];
-    assert_eq!(reason, "rollback of the workflow flow", "nobody asked for it because a step failed");
+    assert_eq!(reason, "rollback of the workflow flow", "it was not started by a failed step");
     let status = world.report(&format!("status {run}"), 0);
     let next = status["next"].as_str().expect("a command").to_owned();
     assert_eq!(status["unfinished"][0]["kind"], "workflow", "{status}");
@@ -150,7 +150,7 @@ fn a_step_whose_effect_alone_was_undone_says_so_until_it_runs_again() {
     world.assert_each_stands_once(&[("a", &[]), ("b", &["a"])], "run again");
 }
 
-/// Whether its effect still stands when the process of an undo died, nobody knows: the step makes it again, under a new key.
+/// Whether its effect still stands when the process of an undo died is not known: the step makes it again, under a new key.
 #[test]
 fn a_step_whose_undo_was_cut_off_is_run_again() {
     let world = with_checkpoints();
@@ -170,7 +170,7 @@ fn a_step_whose_undo_was_cut_off_is_run_again() {
     );
     assert!(status["next"].as_str().is_some_and(|next| next.contains(" --step a ")), "{status}");
     let shown = world.report(&format!("workflow show {run}"), 0);
-    assert!(shown["steps"][0]["effect_undone"].is_null(), "nobody knows: {shown}");
+    assert!(shown["steps"][0]["effect_undone"].is_null(), "not known: {shown}");
     let text = world.call(&format!("workflow show {run} --format text")).stdout;
     assert!(text.contains("its effect may be undone") && !text.contains("its effect is undone"), "{text}");
     world.outside.remove("spoil-do-b");

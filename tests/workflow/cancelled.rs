@@ -211,7 +211,7 @@ fn a_run_is_not_reopened_beside_its_living_executor() {
     assert_eq!(world.report(&reopen, 0)["status"], "active");
 }
 
-/// A workflow whose last step failed, as it is after `rollback`: what it undid, the files, and where the run is.
+/// A workflow whose last step failed, after `rollback`: what it undid, the files, and where the run is.
 fn rolled_back(rollback: &str, is_cancelled: bool) -> Value {
     let world = with_checkpoints();
     world.steps(&[

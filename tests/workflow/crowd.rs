@@ -1,4 +1,4 @@
-//! Others who come by while a workflow is executed or taken back, and two workflows in one tree.
+//! Other processes that act while a workflow is executed or rolled back, and two workflows in one tree.
 
 use ic_testkit::{Outcome, World};
 
@@ -50,7 +50,7 @@ fn nobody_advances_a_run_that_is_being_taken_back() {
     assert_eq!(world.refused(&format!("workflow resume {run} --yes")), "work_running");
     world.outside.remove("held-undo-c-after");
     assert_eq!(Outcome::at_end_of(child).code, Some(0));
-    world.assert_nothing_stands(&DIAMOND, "an advance meanwhile");
+    world.assert_nothing_stands(&DIAMOND, "an advance during a step");
 }
 
 #[test]
@@ -97,11 +97,11 @@ fn an_executor_whose_run_is_rolled_back_stops_and_says_so() {
     assert_eq!(outcome.error(), "stale_phase", "{outcome:?}");
     assert!(!world.effects().contains_key("c"), "{}", world.outside.text("log"));
     world.cli.assert_sound("afterwards");
-    // What was done before that rollback is undone too when the workflow is taken back.
+    // What was done before that rollback is undone too when the workflow is rolled back.
     let report = world.report(&format!("workflow resume {run}"), 0);
     assert_eq!(report["status"], "completed", "{report}");
     world.report(&format!("workflow rollback {run} --yes"), 0);
-    world.assert_nothing_stands(&[("a", &[]), ("b", &["a"]), ("c", &["b"])], "rolled back meanwhile");
+    world.assert_nothing_stands(&[("a", &[]), ("b", &["a"]), ("c", &["b"])], "rolled back during a step");
     world.cli.assert_sound("afterwards");
 }
 
@@ -157,7 +157,7 @@ fn two_workflows_in_one_tree() {
     world.outside.remove("held-do-one-a-before");
     world.await_held("do-one-b-before");
     world.outside.put("spoil-do-two-b", "");
-    // The second is taken back while a step of the first runs in the same tree.
+    // The second is rolled back while a step of the first runs in the same tree.
     world.outside.remove("held-do-two-b-before");
     let outcome = Outcome::at_end_of(second);
     world.outside.remove("held-do-one-b-before");
@@ -169,7 +169,7 @@ fn two_workflows_in_one_tree() {
     assert!(why.contains("still works here"), "{why}");
     assert_eq!((world.text("one.txt"), world.text("one-b.txt")), ("one\n".into(), "half\n".into()));
     let two = outcome.json()["run_id"].as_str().expect("an id").to_owned();
-    // Nobody works there any more; what the other one made is not taken back all the same.
+    // No process works there any more, and yet what the other one made is not undone.
     let again = world.report(&format!("workflow resume {two} --on-failure rollback --yes"), 1);
     assert_eq!(again["status"], "stopped", "{again}");
     let why = again["rollback"]["error"].as_str().expect("an error");

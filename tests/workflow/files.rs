@@ -1,4 +1,4 @@
-//! Files that are put back: as they were before the step, whatever became of the store meanwhile.
+//! Files that are restored: to what they were before the step, whatever happened to the store in between.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -35,7 +35,7 @@ fn runs_of_workflows_that_ended_do_not_make_it_ambiguous() {
     assert_eq!(ambiguous.error(), "ambiguous_run");
     let listed = &ambiguous.stderr;
     assert!(listed.contains(&by_hand) && listed.contains(&other) && !listed.contains(&first), "{listed}");
-    // What was named stays as it is named, and workflows are found by their own verbs.
+    // The names stay, and workflows are found by their own verbs.
     assert_eq!(world.report(&format!("run status {second}"), 0)["id"], second.as_str());
 }
 

@@ -80,7 +80,7 @@ fn a_killed_action_that_goes_on_meanwhile() {
     }
 }
 
-/// A diamond whose last step fails after its effect, and that is then taken back until a point of an undo.
+/// A diamond whose last step fails after its effect, and that is then rolled back until a point of an undo.
 fn taken_back_until(point: &str, checkpoints: bool) -> World {
     let world = if checkpoints { with_checkpoints() } else { plain() };
     world.flow(&DIAMOND);
@@ -91,7 +91,7 @@ fn taken_back_until(point: &str, checkpoints: bool) -> World {
     world
 }
 
-/// Killed at every point of every undo: the next call goes on with what is left.
+/// Killed at every point of every undo: the next call continues with what is left.
 fn undos(checkpoints: bool, lets_it_end: bool) {
     for point in points("undo") {
         let world = taken_back_until(&point, checkpoints);

@@ -53,7 +53,7 @@ fn a_failure_at_the_first_step_undoes_nothing_else() {
     world.outside.put("fail-do-a", "");
     let report = world.report(ROLLBACK, 1);
     assert_eq!(report["status"], "rolled_back");
-    // Its own undo runs: nobody knows how far it came.
+    // Its own undo runs: how far it came is not known.
     assert_eq!(world.undone(), ["a"]);
     assert_eq!(world.compensations(), pairs(&[("a", "done")]));
 }

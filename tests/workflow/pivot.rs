@@ -135,7 +135,7 @@ fn an_undo_that_is_not_for_the_failed_step_itself() {
     world.report("workflow run flow.yaml --on-failure rollback", 1);
     assert_eq!(world.undone(), ["first"]);
     assert_eq!(world.compensations(), pairs(&[("first", "done"), ("last", "skipped")]));
-    // It was killed in its middle: nobody knows that it failed.
+    // It was killed in its middle: that it failed is not known.
     let world = plain();
     world.steps(&[FIRST, "{id: last, run: 'ACT do', compensate: {shell: 'ACT undo', on-failure: false}}"]);
     world.outside.put("hold-do-last-after", "");

@@ -271,7 +271,7 @@ fn at_a_terminal_one_is_chosen() {
         let (ended, shown) = terminal.ends();
         assert_eq!((ended, files(&world).len()), (Some(code), left), "{keys:?}: {shown}");
     }
-    // Where nobody can choose, all of it is meant, and nobody is asked.
+    // Without a terminal no one can choose: all of it is meant, and nothing is asked.
     assert_eq!(world.call(&format!("workflow rollback {run}")).error(), "confirmation_required");
 }
 

@@ -33,7 +33,7 @@ fn aborted(world: &World, call: &str, n: usize, usual: i32) -> bool {
     output.status.signal().is_some()
 }
 
-/// Aborts a call before every statement; in the short form, before every so many of them.
+/// Aborts a call before every statement; in the short form, before one in `stride` of them.
 fn every(stride: u64, mut once: impl FnMut(usize) -> bool) {
     let mut random = Random::seeded();
     let mut n = 1;

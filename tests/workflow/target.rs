@@ -277,7 +277,7 @@ fn a_rollback_that_is_refused_names_the_way_out() {
     world.git(&["reset", "-q", "--soft", "HEAD~1"]);
     let outcome = world.call("workflow run flow.yaml --on-failure rollback --format text");
     assert!(outcome.stdout.contains("stopped: The commit"), "{outcome:?}");
-    assert!(outcome.stdout.contains("hint: to leave git as it is: ic workflow rollback"), "{outcome:?}");
+    assert!(outcome.stdout.contains("hint: to leave git unchanged: ic workflow rollback"), "{outcome:?}");
     let way =
         outcome.stdout.lines().find_map(|line| line.split_once("ic workflow rollback ")).expect("a way").1;
     let way = way.split(';').next().expect("a command");

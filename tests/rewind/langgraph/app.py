@@ -40,7 +40,7 @@ def side(name):
 
 def ask(state):
     ran.append("ask")
-    return {"log": [interrupt(f"go on with {state['n']}?")]}
+    return {"log": [interrupt(f"continue with {state['n']}?")]}
 
 
 inner = StateGraph(State)
@@ -67,7 +67,7 @@ graph.add_edge("b", END)
 
 
 class Watched(SqliteSaver):
-    """Keeps a copy of the database as it is right after each checkpoint of one thread.
+    """Keeps a copy of the database in its state right after each checkpoint of one thread.
 
     LangGraph saves while it goes on: what a step writes waits here for the copy of its checkpoint, and what comes when the next checkpoint
     of its namespace is there already belongs into that copy, and those after it, too.

@@ -1,5 +1,5 @@
-//! Three dispatches by chance, one after another, and three agents at the same time: without any one of them the tree is as the other two alone make it, or a conflict is named
-//! and nothing is changed.
+//! Three dispatches by chance, one after another, and three agents at the same time: without any one of them the tree is as the other two
+//! alone make it, or a conflict is named and nothing is changed.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -132,7 +132,7 @@ enum End {
     Same,
     /// A conflict, and nothing was changed.
     Conflict,
-    /// Nobody can tell what the others alone make.
+    /// What the others alone make is not known.
     Open,
 }
 
@@ -192,7 +192,7 @@ impl Ends {
 
     fn tell(&self) {
         let Self { same, conflicts, open } = self;
-        tell(&format!("{same} as the others make it, {conflicts} conflicts, {open} that nobody can tell"));
+        tell(&format!("{same} as the others make it, {conflicts} conflicts, {open} that are not known"));
         // By chance there may be more conflicts than merges, but never hardly a merge.
         assert!(4 * same > *conflicts, "{same} and {conflicts}");
     }

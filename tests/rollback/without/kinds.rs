@@ -28,7 +28,7 @@ fn rows(world: &World, name: &str, log: bool) {
     }
 }
 
-/// What a program finds in the database; nobody's files are changed by the look.
+/// What a program finds in the database. The look changes no file.
 fn found(world: &World) -> Vec<String> {
     let copy = world.cli.home().join("copy");
     let _ = std::fs::remove_dir_all(&copy);
@@ -120,7 +120,7 @@ fn an_undo_of_work_that_touched_no_name_of_a_file_says_nothing_of_them() {
     assert_eq!([at("f"), at("g")].map(|path| path.metadata().expect("a file").ino()), before);
 }
 
-/// What was restored between an undo and its redo, and was undone itself, is nobody's change: it took the tree to where others had left it.
+/// What was restored between an undo and its redo, and was undone itself, is no one's change: it took the tree to where others had left it.
 #[test]
 fn what_was_restored_and_undone_in_between_is_no_change_of_others() {
     let kinds = [

@@ -1,5 +1,5 @@
-//! Agents, a person and a formatter in the same files by chance, and commits of all of them: the undo of one agent ends with 0 only if none of
-//! its lines is left and each line of the others is there, and with 1 only if nothing was changed.
+//! Agents, a person and a formatter in the same files by chance, and commits of all of them: the undo of one agent ends with 0 only if none
+//! of its lines is left and each line of the others is there, and with 1 only if nothing was changed.
 
 use ic_testkit::{Random, World, rounds, tell};
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::history::say;
 use crate::world::in_git;
 
 const FILES: [&str; 2] = ["f.txt", "g.txt"];
-/// So many lines in each, far from one another.
+/// The number of lines in each file, far from one another.
 const LINES: usize = 3;
 const AGENTS: usize = 2;
 
@@ -114,7 +114,7 @@ fn undone(world: &World, model: &Model, agent: usize, id: &str, when: &str) -> b
     if outcome.code == Some(1) {
         assert_eq!(outcome.error(), "file_conflict", "{when}: {outcome:?}");
         world.state().assert_is(&before, when);
-        assert!(wanted.iter().any(Option::is_none), "{when}: nobody else changed its lines: {outcome:?}");
+        assert!(wanted.iter().any(Option::is_none), "{when}: no other person changed its lines: {outcome:?}");
         let kept = world.cli.run(["undo", "--dispatch", id, "--keep-theirs", "--yes", "--json"]);
         assert_eq!(
             (kept.code, &kept.json()["status"]),

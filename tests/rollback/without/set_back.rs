@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{SEVEN, did, stays, undone, undone_in_part, with_base};
 use crate::world::{Work as _, in_git};
 
-/// So many lines are set, each far from the next.
+/// The number of lines that are set, each far from the next.
 const LINES: usize = 4;
 
 /// What each line is.
@@ -287,7 +287,7 @@ fn a_redo_of_an_undo_that_changed_nothing_changes_nothing() {
     assert_eq!(report["files"][0]["skipped"][0]["path"], "a.txt", "{report}");
 }
 
-/// A redo that brought back what its undo had left in the tree restored something itself: that is no restore of a person.
+/// A redo that restored what its undo had left in the tree restored something itself: that is no restore of a person.
 #[test]
 fn a_redo_after_a_redo_that_restored_more_than_its_undo_means_the_next_undo() {
     let world = with_base("b.txt", "b\n");
