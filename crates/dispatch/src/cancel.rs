@@ -33,6 +33,7 @@ pub fn cancel_by_phases(
     reason: Option<&str>,
 ) -> Result<()> {
     for dispatch in dispatches {
+        // Work that has ended keeps its status, so an undo of the rollback only has to remove the mark.
         let (status, finished_seq) = if dispatch.status.is_finished() {
             (dispatch.status, dispatch.finished_seq)
         } else {

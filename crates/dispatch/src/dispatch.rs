@@ -100,6 +100,7 @@ pub fn start(
 /// Records the process that running work now is, or that it is none at the moment.
 pub fn set_process(tx: &Transaction<'_>, id: &DispatchId, process: Option<&Process>) -> Result<()> {
     let (pid, start_time, boot_id) = Process::columns(process);
+    // No row may match, and that is no error: work that has ended keeps the process that it had.
     tx.execute(
         "UPDATE dispatches SET pid = $1, pid_start_time = $2, pid_boot_id = $3 WHERE id = $4 AND status = 'running'",
         &[&pid, &start_time, &boot_id, &id.as_str()],

@@ -112,6 +112,7 @@ fn parse_git_log(bytes: &[u8]) -> Result<Report> {
             is_in_files = before.is_some_and(|(_, line)| whole_sha(line.trim_ascii_end()).is_some());
             continue;
         }
+        // The first line decides for all: where commits end with a tab, a file is never taken for one.
         let tabbed = *tabbed.get_or_insert(line.ends_with(b"\t"));
         let commit = if tabbed { line.strip_suffix(b"\t").unwrap_or_default() } else { line };
         let is_file = !tabbed && is_in_files && files[at];
@@ -129,6 +130,7 @@ fn parse_git_log(bytes: &[u8]) -> Result<Report> {
         check_file(&file)?;
         commit.files.push(file);
     }
+    // Git names the newest first, and a report has the oldest first.
     report.commits.reverse();
     Ok(report)
 }

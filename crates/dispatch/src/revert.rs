@@ -21,6 +21,7 @@ pub fn revert_order<'a>(recorded: impl IntoIterator<Item = &'a str>) -> Vec<Stri
 
 /// The longest recorded id that begins with `sha`. What begins with it sorts right after it.
 fn longest_form<'a>(sha: &'a str, known: &BTreeSet<&'a str>) -> &'a str {
+    // The ids are sorted, so those that begin with `sha` come directly after it.
     known
         .range(sha..)
         .take_while(|other| other.starts_with(sha))

@@ -125,6 +125,7 @@ pub fn check_skip(run: &Run, phase: &str) -> Result<()> {
 /// Errors: `unknown_phase`; `phase_ahead`; `already_at_phase` (the current phase, unless it is included);
 /// `terminal_phase` for the end of the chain; `run_not_active` for cancelled and failed runs; `rolling_back`.
 pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<Vec<String>> {
+    // A completed run may go back: that makes it active again.
     if run.status != RunStatus::Completed {
         run.require_active()?;
     }

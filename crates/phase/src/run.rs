@@ -51,6 +51,7 @@ pub struct NewRun {
 /// Creates a run at the first phase of its chain, with its event.
 pub fn create(tx: &Transaction<'_>, now: Timestamp, id: RunId, new: NewRun) -> Result<Run> {
     let phase = new.chain.first().to_owned();
+    // Masked before the event is made, because its payload repeats the goal.
     let goal = mask(&new.goal).into_owned();
     let event = NewEvent {
         to: Some(&phase),

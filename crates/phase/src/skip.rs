@@ -53,6 +53,7 @@ pub fn add(
     if let Some(skip) = standing(tx, &run.id)?.into_iter().find(|skip| skip.phase == phase) {
         return Ok((skip, false));
     }
+    // Masked first, because both the event and the row hold the reason.
     let reason = &*mask(reason);
     let event = NewEvent {
         to: Some(phase),
@@ -78,6 +79,7 @@ pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut, target: &str) -> Result<Ve
 /// Marks skips as cleared by a rollback.
 pub fn mark_rolled_back(tx: &Transaction<'_>, skips: &[Skip], rollback: &RollbackId) -> Result<()> {
     for skip in skips {
+        // Exactly one row must change: a skip that another rollback has marked since is an error, and its mark stays.
         tx.execute_one(
             "UPDATE run_skips SET rolled_back_by = $1 WHERE seq = $2 AND rolled_back_by IS NULL",
             &[&rollback.as_str(), &skip.seq],

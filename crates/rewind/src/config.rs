@@ -216,6 +216,7 @@ impl TryFrom<Given> for Target {
         let anchor =
             given.anchor.or_else(|| profile.map(Profile::anchor)).ok_or_else(|| missing("anchor"))?;
         let tables = match (given.tables, profile) {
+            // An empty list counts as not given: a rewind of no table would do nothing.
             (tables, Some(profile)) if tables.is_empty() => profile.tables(),
             (tables, _) => tables,
         };

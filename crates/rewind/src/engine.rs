@@ -129,6 +129,7 @@ impl RelationalRollbackEngine {
         look: impl FnOnce(&Session, &Catalog, &Manifest) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
         let manifest = archive.manifest()?;
+        // A connection of its own, so that the archive is attached only as long as it is read.
         let session = Session::open(&self.target.database, self.options.busy_timeout)?;
         session.attach(archive.path(), SCHEMA)?;
         session.reading(|| look(&session, &Catalog::read(&session)?, &manifest))
@@ -153,6 +154,7 @@ impl RelationalRollbackEngine {
         order::check_target(&found.task_id, &plan.anchor.order, &found.created_at)?;
         let scope = found.scope.into_iter().map(|(_, value)| value).collect();
         let mut line = Line { bound: Bound::After(found.created_at), scope, rows: None };
+        // Where ids sort in the order of the checkpoints, comparing them is enough. Else the rows are listed one by one.
         if let Some(lineage) = Lineage::of(&self.session, &self.target, &line.scope)?
             && !lineage.sorts_by_id()
         {

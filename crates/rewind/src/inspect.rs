@@ -142,6 +142,7 @@ fn propose(
         if Plan::new(&target, catalog).is_ok() {
             return Ok(Some(target));
         }
+        // The notes are about the tables of the profile that did not fit.
         notes.clear();
     }
     let Some((anchor, order)) = choose_anchor(catalog, tables) else { return Ok(None) };
@@ -150,6 +151,7 @@ fn propose(
     for table in tables {
         for column in &table.order_candidates {
             let own = sample(session, &table.info, column)?;
+            // A table without rows fits every format: nothing in it contradicts the anchor.
             if own == format || own == Some(Sample::Empty) || format == Some(Sample::Empty) {
                 chosen.push(Table::by_column(&table.info.name, column));
                 break;
@@ -211,6 +213,7 @@ fn choose_anchor<'a>(catalog: &Catalog, tables: &'a [InspectedTable]) -> Option<
         let by_name = ANCHOR_NAMES.iter().position(|known| *known == name).unwrap_or(ANCHOR_NAMES.len());
         let into =
             catalog.foreign_keys.iter().filter(|key| key.parent == info.name && key.child != info.name);
+        // The least is chosen, and the table with the most keys to it is wanted.
         (by_name, usize::MAX - into.count())
     })
 }

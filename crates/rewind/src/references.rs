@@ -74,6 +74,7 @@ fn refuse_survivors_by(
     };
     let goes = plan.doomed_as(cut, line, "p");
     let table = quote(&key.parent);
+    // `IS NOT TRUE`, because a comparison with NULL is neither true nor false: such a row stays.
     let stays = plan
         .cut(&key.child)
         .map_or_else(String::new, |child| format!("({}) IS NOT TRUE AND ", plan.doomed_as(child, line, "c")));
@@ -122,6 +123,7 @@ pub(crate) fn check_survivors(
         let tests = [is_reference(key, name), has_parent(key, name).map(|parent| format!("NOT {parent}"))];
         let tests: Vec<String> = tests.into_iter().flatten().collect();
         let dangling = format!("FROM main.{} AS c WHERE {}", quote(&key.child), tests.join(" AND "));
+        // For most keys no row dangles, and then the archive need not be attached.
         if session.query_all(&format!("SELECT 1 {dangling} LIMIT 1"), &[], |_| Ok(()))?.is_empty() {
             continue;
         }
@@ -164,6 +166,7 @@ pub(crate) fn points_into_archive(
         let (Some(own_column), Some(archived)) = (name(from), archived_column(&table.columns, to)) else {
             return Ok(None);
         };
+        // SQLite compares keys by the collation of the parent's column, which the archive's columns do not have.
         let collation = session.query_all(
             "SELECT x.coll FROM pragma_index_list(?1, 'main') AS i JOIN pragma_index_xinfo(i.name, 'main') AS x \
              WHERE i.\"unique\" AND x.name = ?2 COLLATE NOCASE LIMIT 1",

@@ -204,6 +204,7 @@ fn read_table(
     let mut table =
         TableInfo { name, kind, without_rowid, columns, triggers, unique, sql, rowid: Rowid::None };
     table.rowid = find_rowid(&table, key_has_index);
+    // An INTEGER PRIMARY KEY is unique without an index, so the list of indexes does not name it.
     match &table.rowid {
         Rowid::Column(column) => table.unique.push(vec![column.clone()]),
         Rowid::None if table.is_virtual() && table.has_key() => {
@@ -216,6 +217,7 @@ fn read_table(
 }
 
 fn read_columns(session: &Session, table: &str) -> Result<Vec<Column>> {
+    // `hidden` is 1 for what a virtual table hides, and 2 or 3 for generated columns.
     session.query_all(
         "SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?1, 'main') WHERE hidden <> 1 ORDER BY cid",
         &[table.into()],
@@ -245,6 +247,7 @@ fn read_unique(session: &Session, table: &str) -> Result<(Vec<Vec<String>>, bool
             &[index.as_str().into()],
             |row| row.get::<_, Option<String>>(0),
         )?;
+        // A part that is an expression has no name, and such an index is left out.
         unique.extend(columns.into_iter().collect::<Option<Vec<_>>>());
     }
     Ok((unique, indexes.iter().any(|(_, origin)| origin == "pk")))
@@ -263,6 +266,7 @@ fn find_rowid(table: &TableInfo, key_has_index: bool) -> Rowid {
         };
         return own_key.map_or(Rowid::Hidden("rowid"), |column| Rowid::Column(column.name.clone()));
     }
+    // A single key declared exactly INTEGER is the rowid, except with DESC, for which SQLite makes an index.
     let mut key = table.columns.iter().filter(|c| c.key_place > 0);
     if let (Some(column), None) = (key.next(), key.next())
         && column.declared.eq_ignore_ascii_case("INTEGER")

@@ -56,9 +56,11 @@ impl Session {
     fn configure(&self) -> rusqlite::Result<i32> {
         self.connection.busy_timeout(self.patience)?;
         ic_vec0::register(&self.connection)?;
+        // Keys are checked by query instead, see `references`. Enforced, an ON DELETE CASCADE would remove rows that are in no archive.
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
         // Keeps a configuration from writing to the shadow tables of a virtual table.
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        // Set for each connection: a rewind that is reported as done is on the disk, whatever the application chose for itself.
         self.connection.execute_batch("PRAGMA synchronous=FULL")?;
         self.connection.query_row("PRAGMA application_id", [], |row| row.get(0))
     }

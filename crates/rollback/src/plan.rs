@@ -99,6 +99,7 @@ fn at_the_end(run: &Run, place: &Place, error: Diagnosis) -> Diagnosis {
 /// Errors: `point_taken_back` if it was rolled back already, `work_running` if it has not ended or a subagent of it is in the middle of a
 /// tool call, `run_not_active`, `rolling_back`.
 pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatch) -> Result<Plan> {
+    // In a completed run, too, one piece of work can be undone. The run stays completed.
     if run.status != RunStatus::Completed {
         run.require_active()?;
     }
@@ -235,6 +236,7 @@ impl Plan {
             list.sort_by_key(|one| one.seq);
         }
         let dispatches = self.cancelled_dispatches.iter().chain(&self.marked_dispatches);
+        // Looked up anew: agents that work on the added dispatches are covered, too.
         let agents = agent::taken_back(snapshot, &self.cut, &dispatches.map(|one| &one.id).collect())?;
         (self.failed_agents, self.marked_agents) =
             agents.into_iter().partition(|a| a.status == AgentStatus::Active);

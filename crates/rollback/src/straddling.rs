@@ -98,6 +98,7 @@ impl Lost {
             commits: commits.iter().map(|commit| commit.sha.clone()).collect(),
             seen: BTreeSet::new(),
         };
+        // A commit that no work recorded may be that of any work which ran while git moved.
         let moves_unknown = commits.iter().any(|commit| commit.dispatch.is_none());
         if lost.paths.is_empty() && !moves_unknown {
             return Ok(lost);
@@ -142,6 +143,7 @@ impl Looked {
     fn by_paths(&self, workspace: &Workspace<'_>, paths: &BTreeSet<Vec<u8>>) -> Result<BTreeSet<DispatchId>> {
         let mut seen = BTreeSet::new();
         for window in self.attribution.windows().filter(|window| window.from.tree != window.to.tree) {
+            // Every candidate has been found, so no further comparison can add one.
             if seen.len() == self.straddling.len() {
                 break;
             }
@@ -160,6 +162,7 @@ impl Looked {
     fn since_the_newest(&self, workspace: &Workspace<'_>, steps: &[Step]) -> Result<BTreeSet<DispatchId>> {
         let mut seen = BTreeSet::new();
         let Some(newest) = self.attribution.looks.last() else { return Ok(seen) };
+        // Stands for the tree of now, so that the time since the newest checkpoint is a window, too.
         let now = Checkpoint { seq: Seq::MAX, kind: Kind::Auto, ..newest.clone() };
         let window = self.attribution.window(newest, &now);
         for step in steps {

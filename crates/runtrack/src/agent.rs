@@ -238,6 +238,7 @@ pub fn cancel_agents_by_phases(
         } else {
             agent.status
         };
+        // Exactly one row must change: an agent that another rollback has marked since is an error, and its mark stays.
         tx.execute_one(
             "UPDATE run_agents SET status = $1, updated_at = $2, rolled_back_by = $3 \
              WHERE id = $4 AND rolled_back_by IS NULL",

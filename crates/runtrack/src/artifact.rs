@@ -119,6 +119,7 @@ impl Artifact {
 
 /// Whether a path names something elsewhere by its address, and no file: a scheme, a colon and two slashes.
 pub fn is_address(path: &Path) -> bool {
+    // Lossy is enough: only the ASCII before `://` is looked at.
     let text = path.to_string_lossy();
     let Some((scheme, _)) = text.split_once("://") else { return false };
     let is_of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -134,6 +135,7 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Artifact> {
 
 /// Registers an artifact, with its event.
 pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewArtifact<'_>) -> Result<Artifact> {
+    // The event is JSON, which cannot hold every path. The row keeps the exact bytes.
     let event = NewEvent {
         subject_id: Some(new.id.as_str()),
         to: Some(ArtifactStatus::Active.as_str()),
@@ -214,6 +216,7 @@ pub fn mark_artifacts_rolled_back(
     rollback: &RollbackId,
 ) -> Result<()> {
     for artifact in artifacts {
+        // Exactly one row must change: an artifact that another rollback has marked since is an error, and its mark stays.
         tx.execute_one(
             "UPDATE run_artifacts SET status = 'rolled_back', rolled_back_by = $1 \
              WHERE id = $2 AND rolled_back_by IS NULL",

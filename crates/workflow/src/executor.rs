@@ -100,6 +100,7 @@ impl Flow<'_> {
                     self.start(at, &mut running, ui, scope, sender, stop)?;
                 }
             } else {
+                // What waits for a retry would keep the workflow from its end.
                 for at in std::mem::take(&mut running.waiting).into_keys() {
                     self.give_up(at)?;
                 }
@@ -113,6 +114,7 @@ impl Flow<'_> {
 
     /// The steps that may start now, at most as many as may run.
     fn startable(&self, running: &Running, policy: OnFailure) -> Vec<usize> {
+        // A step that waits for its retry keeps its place among those that run, so that it can start when it is due.
         let free = self.workflow.options.jobs.saturating_sub(running.steps.len() + running.waiting.len());
         let now = Instant::now();
         let mut due: Vec<usize> =
@@ -137,6 +139,7 @@ impl Flow<'_> {
     ) -> Result<()> {
         // The phase comes first: no work is on record in a phase that the run has not reached.
         self.move_to(&self.definition.steps[at].phase.clone())?;
+        // No other step runs, so this one has a checkpoint of its own. It is shared with those that start before it ends.
         if running.is_idle() {
             running.shared = None;
         }

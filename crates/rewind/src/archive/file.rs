@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(super) // `icRw`: tells an archive from every other database.
-const APPLICATION_ID: i32 = 0x6963_5277;
+// `icRw`: tells an archive from every other database.
+pub(super) const APPLICATION_ID: i32 = 0x6963_5277;
 
-pub(super) // Raised when an older program could not read an archive any more: it then refuses it (`newer_schema`).
-const VERSION: i32 = 1;
+// Raised when an older program could not read an archive any more: it then refuses it (`newer_schema`).
+pub(super) const VERSION: i32 = 1;
 
 /// The name under which an archive is attached.
 pub(crate) const SCHEMA: &str = "ic_archive";

@@ -55,6 +55,7 @@ impl RelationalRollbackEngine {
         archive::write(archive, session.path(), timeout, &plan, &moment.line, &mut manifest)?;
         // Deleted only after the archive is durable: from here on it is the only copy of these rows.
         let deleted = self.delete(&plan, &moment.line, &manifest)?;
+        // A trigger may have inserted or deleted other rows of these tables, which are in no archive.
         for ((table, rows), (_, gone)) in before.iter().zip(deleted.iter()) {
             if count_rows(session, table)? != rows - gone {
                 return Err(unexpected(table, "Triggers changed the number of rows"));
@@ -132,6 +133,7 @@ impl RelationalRollbackEngine {
     /// Removes an archive after a failure, if all of its rows are still in the database. In doubt it stays.
     fn discard_if_unused(&self, archive: &Archive, rewind: &Rewind<'_>) {
         let is_own = archive.manifest().is_ok_and(|manifest| manifest.rewind_id == rewind.id);
+        // Removed only if every row is certainly in the database: else the archive may be the only copy.
         if is_own
             && matches!(self.archive_state(archive), Ok(ArchiveState::Unused))
             && matches!(self.is_all_there(archive), Ok(true))

@@ -41,6 +41,7 @@ impl RelationalRollbackEngine {
     /// error the database is unchanged.
     pub fn undo(&mut self, archive: &Archive, now: Timestamp) -> UndoResult<UndoReport> {
         let manifest = archive.manifest()?;
+        // A connection of its own, because the archive stays attached to it and constraints are not checked in it.
         let session = Session::open(&self.target.database, self.options.busy_timeout)?;
         session.attach(archive.path(), SCHEMA)?;
         // Rows that were in the table once may return, whatever a constraint says that was added since.
@@ -53,6 +54,7 @@ impl RelationalRollbackEngine {
             for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate().rev() {
                 put_back(&session, info, table, n)?;
             }
+            // Checked after the last table, because parents and triggers may be in any of them.
             for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate() {
                 if missing_from(&session, info, table, n)? > 0 {
                     return Err(unexpected(&info.name, "Some rows would not come back as they were").into());
@@ -276,6 +278,7 @@ fn refuse_lost_parents(
         }
         let now =
             session.query_one(&format!("SELECT count(*) {orphans}"), &[], |row| row.get(0)).map(unsigned)?;
+        // Rows that had no parent before the rewind may have none again.
         if now <= *were_orphans {
             continue;
         }

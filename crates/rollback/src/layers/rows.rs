@@ -25,6 +25,7 @@ pub(super) struct Rows;
 impl Layer for Rows {
     fn go(&self, site: &mut Site<'_, '_>, step: &Step, course: Course, work: &mut Work) -> Result<Value> {
         if course.is_back() {
+            // Both are checked before the first row is restored, so that a lost archive does not leave half of them.
             require_own_project(site.kernel, &site.covered.run)?;
             archives::require_archives(site, &step.detail["rows"])?;
             let put_back = archives::put_back(site)?;
@@ -32,6 +33,7 @@ impl Layer for Rows {
             work.data = put_back.data;
             return put_back.error.map_or(Ok(Value::Null), Err);
         }
+        // Only rows that the preview showed are deleted. What came since stops the step.
         if let Some(seen) = site.seen.and_then(|seen| seen.data.as_ref()) {
             approved::require_rows(seen, &archives::newer(site)?)?;
         }
