@@ -150,6 +150,7 @@ pub fn run(
             .while_doing(|| "starting a thread".to_owned())?;
         // An error in here is returned only after the thread was told to stop.
         let finished = follow(gate, &identity, command, cancelled);
+        // A process that the command left may keep the pipe open. The reader waits for it only a little from now on.
         over.get_or_init(Instant::now);
         reading.thread().unpark();
         let written = reading.join().unwrap_or_else(|panic| resume_unwind(panic));

@@ -149,6 +149,7 @@ fn links(started: &[StartedStep]) -> Graph {
         others.filter_map(|need| named.get(need.as_str())).flatten().copied().collect()
     };
     let mut needs: Vec<Vec<usize>> = started.iter().map(needs_of).collect();
+    // Attempts of one step are undone newest first, as if each needed the one before.
     for pair in named.values().flat_map(|same_step| same_step.windows(2)) {
         needs[pair[1]].push(pair[0]);
     }

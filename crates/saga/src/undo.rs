@@ -75,6 +75,7 @@ pub fn attempt(compensation: &Compensation, ground: &Ground<'_>, watch: &mut Wat
         Action::KillProcess { pid_file, identity, before } => {
             let known =
                 identity.clone().or_else(|| pid_file.as_ref().and_then(|file| written(ground.root, file)));
+            // The process that the file named before the step began is another one's, and must live.
             let known = known.filter(|identity| before.as_ref() != Some(identity));
             Ok(known.map_or(Undone::Done, |identity| end(&identity)))
         }
@@ -97,6 +98,7 @@ fn run(
     );
     let mut environment = ground.environment.clone();
     let mut set = |key: &str, value: &str| environment.push((key.into(), value.into()));
+    // A later value replaces an earlier one: the file overrides the step's outputs, and the names of `ic` override both.
     compensation.outputs.iter().chain(&how.environment).for_each(|(key, value)| set(key, value));
     set("IC_IDEMPOTENCY_KEY", compensation.id.as_str());
     set("IC_RUN", compensation.run_id.as_str());
@@ -143,6 +145,7 @@ pub fn written(root: &Path, pid_file: &PathText) -> Option<ProcessIdentity> {
     let mut file = RootDir::open(root).ok()?.open_file(&pid_file.0).ok()?;
     let changed = file.metadata().ok()?.modified().ok()?;
     let mut text = String::new();
+    // The number of a process is short. A longer file is none, and is not read whole.
     (&mut file).take(64).read_to_string(&mut text).ok()?;
     let identity = ProcessIdentity::of(text.trim().parse().ok()?).ok()??;
     began_before(&identity, changed).then_some(identity)
@@ -234,6 +237,7 @@ fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) 
             clear_the_way(&root, path, &temporary)?;
             root.write_file(path, *mode, &temporary, &still, &mut |out| {
                 ground.objects.read_to(hash, out)?;
+                // Its end is recorded after this, so the content must be on the disk first.
                 out.sync_data().while_doing(|| "writing it".to_owned())
             })
         }

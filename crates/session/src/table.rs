@@ -103,6 +103,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewSession<'_>) -> Resu
         ..NewEvent::of(new.run_id, 0, EventType::SessionBegun)
     };
     let seq = ic_events::append(tx, now, &event)?;
+    // `told_seq` begins at its own event: what was undone before is no news to its agent.
     tx.execute_one(
         "INSERT INTO sessions (id, reversed_id, seq, client, client_id, run_id, owns_run, project_dir, transcript, told_seq, \
          created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",

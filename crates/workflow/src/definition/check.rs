@@ -98,6 +98,7 @@ fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>, shell: &Shell) -> Resu
         wants.push(raw.needs.0.take().unwrap_or_default());
         steps.push(step(path, at, id, phase, raw, shell)?);
     }
+    // Only now, because a step may need one that comes later in the file.
     for (index, wanted) in wants.iter().enumerate() {
         steps[index].needs = needs(path, &steps[index].id, wanted, &places)?;
     }

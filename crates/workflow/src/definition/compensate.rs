@@ -107,6 +107,7 @@ fn the_action(file: &Path, at: At<'_>, mapping: &file::Compensate) -> Result<&'s
     ];
     let mut given: Vec<(Place, &str)> =
         given.into_iter().filter_map(|(key, place)| place.map(|place| (place, key))).collect();
+    // In the order of the file, so that the error points at the second action.
     given.sort_unstable();
     match given.as_slice() {
         [] => Err(no_action(at)),
