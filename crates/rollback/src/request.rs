@@ -85,10 +85,7 @@ impl Layers<'_> {
                 Code::NoCheckpoint,
                 "The state of git is in no checkpoint here: include-git is false in the configuration.",
             )
-            .hint(format!(
-                "leave it unchanged: --layer={}",
-                ic_journal::layer::all_but(chosen, Layer::Git)
-            )));
+            .hint(format!("keep it unchanged: --layer={}", ic_journal::layer::all_but(chosen, Layer::Git))));
         }
         ic_journal::layer::checked(chosen)
     }
