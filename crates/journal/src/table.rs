@@ -226,7 +226,6 @@ pub fn set_status(
     status: RollbackStatus,
 ) -> Result<()> {
     // An undo keeps the time at which the rollback itself was done.
-    // An undo keeps the time at which the rollback itself was done.
     let finished_at = (status == RollbackStatus::Done).then(|| now.millis());
     tx.execute_one(
         "UPDATE rollbacks SET status = $1, finished_at = coalesce($2, finished_at) WHERE id = $3",

@@ -69,8 +69,7 @@ pub fn only_open_run_of(
     if first.len() <= 1 {
         return Ok(first.into_iter().next());
     }
-    // A page at a time: a project may have hundreds of idle runs, and two that are busy end the search.
-    // Two that are not idle are enough to be ambiguous; idle ones may be many.
+    // A page at a time: a project may have hundreds of idle runs, and two that are busy are enough to be ambiguous.
     let mut busy = Vec::new();
     let mut page = first.clone();
     while busy.len() < 2 {

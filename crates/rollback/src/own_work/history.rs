@@ -211,6 +211,7 @@ fn undos(
         }
     }
     let (mut undos, mut from) = (Vec::new(), work.began.0);
+    // An undo that is met may reach further back, and so meet others: until none is added.
     loop {
         let (met, later): (Vec<Undo>, Vec<Undo>) = rest.into_iter().partition(|undo| undo.until > from);
         if met.is_empty() {
